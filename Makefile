@@ -1,0 +1,38 @@
+# Everything runs in $(VENV), which the first command makes. `make` alone lists the commands.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+help: ## list the commands
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## /\1|/' | awk -F'|' '{printf "make %-8s %s\n", $$1, $$2}'
+
+setup: $(READY) ## make the virtual environment and install everything into it
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv "$(VENV)"
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch "$(READY)"
+
+demo: $(READY) ## run a federation of 10 on the embedded digits and show who gets what
+	"$(BIN)/aequa" run
+
+test: $(READY) ## format, lint, types and all tests that CI runs
+	"$(BIN)/ruff" format --check .
+	"$(BIN)/ruff" check .
+	"$(BIN)/mypy"
+	FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0 "$(BIN)/python" -m pytest
+
+lint: $(READY) ## format the code and fix what can be fixed
+	"$(BIN)/ruff" format .
+	"$(BIN)/ruff" check --fix .
+
+bench: $(READY) ## print the figures that the README quotes
+	"$(BIN)/python" benchmarks/round_ratio.py
+	"$(BIN)/python" benchmarks/allocation.py
+
+clean: ## remove the environment and caches; runs/ stays
+	rm -rf "$(VENV)" .mypy_cache .ruff_cache .hypothesis

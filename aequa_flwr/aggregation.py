@@ -1,0 +1,116 @@
+"""Masked averaging as a monoid: sums that can be built in any order and any place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.slim.width import Layout, Layouts, prefix
+
+Int64 = npt.NDArray[np.int64]
+
+# Values are summed as integers of 2**-32: integer addition is associative, float addition is
+# not, and training amplifies a last bit that depends on the order of arrival into another
+# record. The step is 2.3e-10, the distance between neighbouring float32 at 0.004.
+SCALE = 2.0**32
+_LIMIT = 2**63 - 1
+
+
+class AggregationError(ValueError):
+    """An addend that cannot be summed: not finite, too large, or of the wrong shape."""
+
+
+@dataclass(frozen=True)
+class MaskedSum:
+    """The weighted sum of the parameters of several participants, each of its own width.
+
+    ``sums`` holds fixed-point integers of full shape, zero where nobody held an entry.
+    ``weights`` maps a width to the total weight of the participants of that width: as narrow
+    networks are prefixes of wide ones, the weight of an entry follows from the widths alone.
+    ``count`` is the number of addends; ``bound`` is a magnitude no partial sum of them can
+    exceed, so that an overflow is refused before it happens, in whatever order they come.
+    """
+
+    layouts: Layouts
+    sums: Mapping[str, Int64] = field(default_factory=dict)
+    weights: Mapping[float, int] = field(default_factory=dict)
+    count: int = 0
+    bound: int = 0
+
+    def add(self, sub_params: Params, width: float = 1.0, weight: int = 1) -> "MaskedSum":
+        """Return this sum with one participant's parameters of ``width`` added.
+
+        ``weight`` is a positive integer: 1 for the paper's equal weights, or the number of
+        examples. Raises AggregationError, and nothing is added, if a tensor is missing, has
+        another shape than ``width`` gives it, or holds a value that cannot be summed.
+        """
+        if weight < 1:
+            raise AggregationError(f"the weight {weight} is not a positive integer")
+        if sub_params.keys() != self.layouts.keys():
+            odd = sorted(sub_params.keys() ^ self.layouts.keys())
+            raise AggregationError(f"tensors missing or unknown: {', '.join(odd)}")
+        sums, bound = {}, 0
+        for name, value in sub_params.items():
+            fixed, largest = _fixed_point(name, value, self.layouts[name], width, weight)
+            sums[name], bound = fixed, max(bound, largest)
+        return self.merge(replace(self, sums=sums, weights={width: weight}, count=1, bound=bound))
+
+    def merge(self, other: "MaskedSum") -> "MaskedSum":
+        """Return the sum of both; commutative and associative to the last bit."""
+        bound = self.bound + other.bound
+        if bound > _LIMIT:
+            raise AggregationError("the sum overflows: the values or the weights are too large")
+        if not self.count or not other.count:
+            return self if self.count else other
+        widths = sorted({*self.weights, *other.weights})
+        return replace(
+            self,
+            sums={name: value + other.sums[name] for name, value in self.sums.items()},
+            weights={w: self.weights.get(w, 0) + other.weights.get(w, 0) for w in widths},
+            count=self.count + other.count,
+            bound=bound,
+        )
+
+    def mean(self, fallback: Params) -> dict[str, NDArray]:
+        """Average each entry over the participants that held it.
+
+        An entry that nobody held keeps its value from ``fallback``: a round of narrow
+        participants must not drag the wide channels towards zero.
+        """
+        params = {name: value.copy() for name, value in fallback.items()}
+        total = 0
+        # From the widest inwards: each narrower prefix overwrites with its larger weight.
+        for width, weight in sorted(self.weights.items(), reverse=True):
+            total += weight
+            for name, value in self.sums.items():
+                inside = prefix(self.layouts[name], width)
+                params[name][inside] = value[inside] / (total * SCALE)
+        return params
+
+
+def _fixed_point(
+    name: str, value: NDArray, layout: Layout, width: float, weight: int
+) -> tuple[Int64, int]:
+    """Return ``weight * value`` as integers of full shape, and their largest magnitude."""
+    shape = tuple(
+        size if axis is None else axis.extent(width)
+        for axis, size in zip(layout, value.shape, strict=False)
+    )
+    if value.shape != shape or len(layout) != value.ndim:
+        raise AggregationError(f"{name} has shape {value.shape}, not that of width {width:g}")
+    largest = float(np.max(np.abs(value), initial=0.0))
+    # Written so that it also refuses NaN, for which every comparison is false.
+    if not largest * SCALE * weight < _LIMIT:
+        raise AggregationError(f"{name} holds a value that is not finite or absurdly large")
+    full = tuple(
+        size if axis is None else axis.size for axis, size in zip(layout, shape, strict=True)
+    )
+    fixed = np.zeros(full, dtype=np.int64)
+    scaled = np.multiply(value, SCALE, dtype=np.float64)
+    np.rint(scaled, out=scaled)
+    fixed[prefix(layout, width)] = scaled
+    if weight != 1:
+        fixed *= weight
+    return fixed, weight * (int(largest * SCALE) + 1)

@@ -1,0 +1,1 @@
+"""The command `aequa`; the only code of the library that prints."""

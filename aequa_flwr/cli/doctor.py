@@ -1,0 +1,149 @@
+"""`aequa doctor`: what is missing or wrong on this machine, in sentences."""
+
+import argparse
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+
+_GIB = 2**30
+_NEEDS_MEMORY, _NEEDS_DISK = 2 * _GIB, 1 * _GIB
+
+
+class Problem(Exception):  # noqa: N818 - what a check raises is a finding, not a malfunction
+    """Something wrong; its text says what to do."""
+
+
+def add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Describe the command and its options."""
+    parser = commands.add_parser("doctor", help="say what is missing or wrong on this machine")
+    parser.add_argument("--data-dir", help="also look for data sets in this folder")
+    parser.set_defaults(command=doctor_command)
+
+
+def doctor_command(options: argparse.Namespace, console: Console) -> int:
+    """Print a line for each check; returns 1 if anything must be mended."""
+    checks: list[Callable[[], str]] = [
+        _python,
+        _flower,
+        _commands,
+        _torch,
+        _processors,
+        _memory,
+        _disk,
+        _loopback,
+    ]
+    if options.data_dir:
+        checks.append(lambda: _data(Path(options.data_dir).expanduser()))
+    problems = 0
+    for check in checks:
+        try:
+            console.print(f"ok     {check()}", highlight=False, markup=False, soft_wrap=True)
+        except Problem as problem:
+            problems += 1
+            console.print(f"WRONG  {problem}", highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        "Everything is in place." if not problems else f"{problems} thing(s) to mend.",
+        highlight=False,
+    )
+    return 1 if problems else 0
+
+
+def _python() -> str:
+    found = ".".join(str(part) for part in sys.version_info[:3])
+    if sys.version_info < (3, 11):
+        raise Problem(f"Python is {found}; install 3.11 or newer.")
+    return f"Python is {found}."
+
+
+def _flower() -> str:
+    try:
+        flower, ray = version("flwr"), version("ray")
+    except PackageNotFoundError as error:
+        raise Problem(f"The package {error.name} is missing; run `pip install .`.") from None
+    if not flower.startswith("1.41."):
+        raise Problem(f"Flower is {flower}, but this version needs 1.41; run `pip install .`.")
+    return f"Flower is {flower}, Ray is {ray}."
+
+
+def _commands() -> str:
+    names = ("flwr", "flower-superlink", "flower-superexec", "flwr-simulation")
+    beside = Path(sys.executable).parent
+    missing = [name for name in names if not (beside / name).exists() and not shutil.which(name)]
+    if missing:
+        raise Problem(f"The commands {', '.join(missing)} are missing; run `pip install .`.")
+    return "Flower's commands are installed."
+
+
+def _torch() -> str:
+    try:
+        import torch
+        import torchvision  # noqa: F401 - a torchvision built for another torch fails right here
+    except (ImportError, OSError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise Problem(
+            f"torch and torchvision do not load together ({reason}); reinstall both with "
+            "`pip install --force-reinstall torch torchvision`."
+        ) from None
+    if torch.cuda.is_available():
+        names = {torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())}
+        return f"torch is {torch.__version__} and trains on CUDA ({', '.join(sorted(names))})."
+    where = "MPS" if torch.backends.mps.is_available() else "the CPU, as it finds no GPU"
+    return f"torch is {torch.__version__} and trains on {where}."
+
+
+def _processors() -> str:
+    return f"{os.cpu_count()} processor core(s)."
+
+
+def _memory() -> str:
+    available = psutil.virtual_memory().available
+    if available < _NEEDS_MEMORY:
+        raise Problem(
+            f"Only {available / _GIB:.1f} GiB of memory are free; a run needs about "
+            f"{_NEEDS_MEMORY / _GIB:.0f}: close other programs or use --workers 1."
+        )
+    return f"{available / _GIB:.1f} GiB of memory are free."
+
+
+def _disk() -> str:
+    folder = Path(tempfile.gettempdir())
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise Problem(f"{folder} cannot be written ({error.strerror}); set TMPDIR.") from None
+    free = shutil.disk_usage(folder).free
+    if free < _NEEDS_DISK:
+        raise Problem(f"{folder} has {free / _GIB:.1f} GiB free; make room or set TMPDIR.")
+    return f"{folder} can be written and has {free / _GIB:.0f} GiB free."
+
+
+def _loopback() -> str:
+    try:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+    except OSError as error:
+        raise Problem(
+            f"No port can be opened on 127.0.0.1 ({error.strerror}); check the firewall."
+        ) from None
+    return "Ports can be opened on 127.0.0.1."
+
+
+def _data(folder: Path) -> str:
+    if not folder.is_dir():
+        raise Problem(f"The data directory {folder} does not exist.")
+    kinds = ("MNIST", "FashionMNIST")
+    found = [kind for kind in kinds if list((folder / kind / "raw").glob("*-ubyte*"))]
+    if not found:
+        raise Problem(
+            f"{folder} holds none of {', '.join(kinds)}; each is a folder with a subfolder raw."
+        )
+    return f"{folder} holds {', '.join(found)}."

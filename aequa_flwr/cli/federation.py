@@ -1,0 +1,266 @@
+"""A Flower federation of our own on this machine: started, watched and stopped by its ids."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import aequa_flwr
+from aequa_flwr.config import RunConfig
+from aequa_flwr.errors import UserError
+
+_HOST = "127.0.0.1"
+_CONNECTION = "aequa"
+_PACKAGES = ("aequa_flwr", "server_app", "client_app")
+_READY_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 10.0
+
+
+class FederationError(UserError):
+    """The local federation could not be started or asked."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """``workers`` processes train at a time; ``nodes`` simulated nodes share the participants."""
+
+    workers: int
+    nodes: int
+    gpus_per_worker: float = 0.0
+
+    def to_flower(self) -> str:
+        """Return Flower's federation config."""
+        # Ray is told how many cores it may use: in a container it would count the host's.
+        return (
+            f"num-supernodes={self.nodes} client-resources-num-cpus=1 "
+            f"client-resources-num-gpus={self.gpus_per_worker} init-args-num-cpus={self.workers}"
+        )
+
+
+@dataclass(frozen=True)
+class LocalFederation:
+    """A running SuperLink, its home folder, and the environment of everything we start."""
+
+    home: Path
+    logs: Path
+    env: Mapping[str, str]
+
+    def submit(self, config: RunConfig, size: Size) -> int:
+        """Start a run of this installation's own code and return its id."""
+        app = self.home / "app"
+        write_app(app, config)
+        command = ["run", str(app), _CONNECTION, "--federation-config", size.to_flower()]
+        return int(self._ask(*command)["run-id"])
+
+    def follow(self, run_id: int) -> "subprocess.Popen[bytes]":
+        """Return the process that copies the run's log to logs/run.log until the run ends."""
+        with (self.logs / "run.log").open("wb") as file:
+            return subprocess.Popen(
+                [_tool("flwr"), "log", str(run_id), _CONNECTION, "--stream"],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=dict(self.env),
+                start_new_session=True,
+            )
+
+    def status(self, run_id: int) -> str:
+        """Return Flower's word for the run, e.g. running or finished:completed."""
+        return str(self._ask("list", _CONNECTION, "--run-id", str(run_id))["runs"][0]["status"])
+
+    def _ask(self, *arguments: str) -> Any:
+        done = subprocess.run(
+            [_tool("flwr"), *arguments, "--format", "json"],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env=dict(self.env),
+            check=False,
+        )
+        try:
+            answer = json.loads(done.stdout)
+        except ValueError:
+            answer = {"error-message": (done.stderr or done.stdout).strip()[-500:]}
+        if not answer.get("success"):
+            reason = " ".join(str(answer.get("error-message", "")).split())
+            raise FederationError(f"Flower refused `flwr {arguments[0]}`: {reason}")
+        return answer
+
+
+@contextmanager
+def local_federation(logs: Path, port: int | None = None) -> Iterator[LocalFederation]:
+    """Start a SuperLink with a home of its own; stop all that came of it on leaving.
+
+    Its own home and port, because a SuperLink that another project started would run that
+    project's code. ``port`` None takes a free one.
+    """
+    port = _free_port() if port is None else _checked_port(port)
+    # A short path: Ray and Flower put sockets below it, whose names are limited to 107 bytes.
+    home = Path(tempfile.mkdtemp(prefix="aequa-"))
+    env = _environment(home)
+    (home / "config.toml").write_text(
+        f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n'
+        f'address = "{_HOST}:{port}"\ninsecure = true\n',
+        encoding="utf-8",
+    )
+    try:
+        with (logs / "superlink.log").open("wb") as log:
+            link = subprocess.Popen(
+                [_tool("flower-superlink"), "--simulation", "--insecure", "--host", _HOST]
+                + ["--port", str(port), "--disable-runtime-dependency-installation"],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=env,
+                cwd=home,
+                start_new_session=True,  # Ctrl-C is ours to handle, in order
+            )
+        _wait_until_ready(link, port, logs)
+        yield LocalFederation(home, logs, env)
+    finally:
+        stop_all(env)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def stop_all(env: Mapping[str, str]) -> None:
+    """End every process that carries this federation's home in its environment.
+
+    They inherited it from us, so no other process has it; parents are no guide, because Ray's
+    processes outlive theirs.
+    """
+    mine = _carriers(env["FLWR_HOME"])
+    for process in mine:
+        _signal(process, psutil.Process.terminate)
+    _, alive = psutil.wait_procs(mine, timeout=_STOP_TIMEOUT_S)
+    # What started while we were stopping is found in a second look.
+    rest = {*alive, *_carriers(env["FLWR_HOME"])}
+    for process in rest:
+        _signal(process, psutil.Process.kill)
+    psutil.wait_procs(rest, timeout=_STOP_TIMEOUT_S)
+
+
+def _carriers(home: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get("FLWR_HOME") == home:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue  # gone meanwhile, or another user's: not ours
+    return found
+
+
+def _signal(process: psutil.Process, send: Callable[[psutil.Process], None]) -> None:
+    with suppress(psutil.NoSuchProcess):
+        send(process)
+
+
+def write_app(folder: Path, config: RunConfig) -> None:
+    """Lay out this installation's code as a Flower app with ``config`` as its defaults.
+
+    From a checkout and from a wheel alike; the values need no quoting on a command line.
+    """
+    for package in _PACKAGES:
+        source = _package_folder(package)
+        for file in source.rglob("*.py"):
+            target = folder / package / file.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+    values = (
+        f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        for key, value in config.to_flower().items()
+    )
+    includes = ", ".join(f'"{package}/**/*.py"' for package in _PACKAGES)
+    lines = (
+        "[project]",
+        'name = "aequa-flwr"',
+        f'version = "{aequa_flwr.__version__}"',
+        'description = "Fair model rewards in federated learning"',
+        'license = { file = "LICENSE" }',
+        "[tool.flwr.app]",
+        'publisher = "aequa"',
+        "fab-format-version = 1",
+        'flwr-version-target = "1.41.0"',
+        f'fab-include = [{includes}, "LICENSE"]',
+        "[tool.flwr.app.components]",
+        'serverapp = "server_app.app:app"',
+        'clientapp = "client_app.app:app"',
+        "[tool.flwr.app.config]",
+        *values,
+    )
+    (folder / "pyproject.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "LICENSE").write_text("Apache License, Version 2.0\n", encoding="utf-8")
+
+
+def _package_folder(package: str) -> Path:
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise FederationError(
+            f"The package {package} is not installed; install the project with `pip install .`."
+        )
+    return Path(spec.origin).parent
+
+
+def _tool(name: str) -> str:
+    """Return the command ``name`` of this Python's environment."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise FederationError(f"The command {name} is missing; install flwr[simulation] 1.41.")
+    return found
+
+
+def _environment(home: Path) -> dict[str, str]:
+    env = dict(os.environ)
+    # Flower starts its own commands by name, and the environment need not be activated.
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", "")])
+    env["FLWR_HOME"] = str(home)
+    env["FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION"] = "1"
+    # Both can be set by the user; without a word nothing is sent anywhere.
+    env.setdefault("FLWR_TELEMETRY_ENABLED", "0")
+    env.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    return env
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _checked_port(port: int) -> int:
+    with socket.socket() as probe:
+        # As the server does: a port that only waits for old connections to fade is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except (OSError, OverflowError):
+            raise FederationError(
+                f"Port {port} cannot be used on {_HOST}, it may be taken; choose another with "
+                "--port, or leave --port out for a free one."
+            ) from None
+    return port
+
+
+def _wait_until_ready(link: "subprocess.Popen[bytes]", port: int, logs: Path) -> None:
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    while time.monotonic() < deadline and link.poll() is None:
+        with socket.socket() as probe:
+            probe.settimeout(1.0)
+            if probe.connect_ex((_HOST, port)) == 0:
+                return
+        time.sleep(0.05)
+    how = "did not start in time" if link.poll() is None else f"ended with code {link.returncode}"
+    raise FederationError(f"Flower's SuperLink {how}; see {logs / 'superlink.log'}.")

@@ -1,0 +1,226 @@
+"""`aequa run`: simulate a federation, watch it, and say truthfully how it ended."""
+
+import argparse
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from aequa_flwr.cli.federation import LocalFederation, Size, local_federation
+from aequa_flwr.cli.show import ProgressView, show_record
+from aequa_flwr.config import PARTITIONS, RunConfig
+from aequa_flwr.data import federated_data
+from aequa_flwr.errors import UserError
+from aequa_flwr.progress import ProgressReader
+from aequa_flwr.record import (
+    RECORD_FILE,
+    REPORT_FILE,
+    RecordError,
+    RunRecord,
+    Status,
+    load_record,
+    save_record,
+)
+from aequa_flwr.report import render_page
+
+_COMPLETED = "finished:completed"
+_POLL_S = 0.2
+
+
+def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Describe the command and its options."""
+    parser = commands.add_parser(
+        "run",
+        help="simulate a federation on this machine and reward its participants",
+        description=(
+            "Simulate a federation on this machine: every participant's contribution is assessed, "
+            "one slimmable network is trained together, and each participant is given a "
+            "sub-network worth its contribution. Exits with 0 only if all of it happened."
+        ),
+        epilog=(
+            "Every other setting is reached with --set KEY=VALUE; the keys are: "
+            + ", ".join(sorted(key for key in _keys() if key not in _OPTIONS))
+            + ". Without an option the data set's own setting applies."
+        ),
+    )
+    add = parser.add_argument
+    add("--dataset", help="digits (embedded, the default), mnist or fashion-mnist")
+    add("--data-dir", help="folder that holds MNIST/ or FashionMNIST/ as torchvision lays them out")
+    add("--download", action="store_true", default=None, help="fetch the data set if it is missing")
+    add("--partition", help="; ".join(form for _, form in PARTITIONS.values()))
+    add("--participants", help="how many participants (default 10)")
+    add("--rounds", help="how many rounds of training")
+    add("--seed", help="the seed of everything random (default 1)")
+    add("--solver", help="how rewards are allocated: exact (default) or annealing")
+    add("--output", help="folder for the results, must not exist (default runs/DATASET-TIME)")
+    add("--device", help="auto (default), cpu, cuda or mps")
+    add("--workers", type=int, help="training processes (default: one per core or GPU)")
+    add("--nodes", type=int, help="simulated nodes (default: one per worker)")
+    add("--port", type=int, help="port of the local SuperLink (default: a free one)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any other setting")
+    parser.set_defaults(command=run_command)
+
+
+_OPTIONS = (
+    "dataset",
+    "data-dir",
+    "download",
+    "partition",
+    "participants",
+    "rounds",
+    "seed",
+    "solver",
+    "device",
+    "output",
+)
+
+
+def _keys() -> set[str]:
+    return {name.replace("_", "-") for name in RunConfig.model_fields}
+
+
+def run_command(options: argparse.Namespace, console: Console) -> int:
+    """Run it; returns the exit code."""
+    config = _read_config(options)
+    size = _choose_size(config, options.workers, options.nodes, console)
+    folder = _make_folder(config)
+    try:
+        with local_federation(folder / "logs", options.port) as federation:
+            # While the SuperLink starts: what is wrong with the data is said at once.
+            federated_data(config.data_spec)
+            run_id = federation.submit(config, size)
+            status = _watch(federation, run_id, folder, console)
+    except KeyboardInterrupt:
+        _close_record(folder, config, "interrupted", "The run was interrupted by the user.")
+        console.print(f"Interrupted; what was reached is in {folder}.", soft_wrap=True)
+        return 130
+    except UserError as error:
+        _close_record(folder, config, "failed", str(error))
+        raise
+    return _conclude(folder, config, status, console)
+
+
+def _read_config(options: argparse.Namespace) -> RunConfig:
+    values: dict[str, object] = {}
+    for pair in options.set:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UserError(f"--set {pair} cannot be read; write --set KEY=VALUE.")
+        values[key] = value
+    for key in _OPTIONS:
+        given = getattr(options, key.replace("-", "_"))
+        if given is not None:
+            values[key] = given
+    for key in ("data-dir", "output"):
+        if values.get(key):
+            # Absolute: the run's processes work in a folder of their own.
+            values[key] = str(Path(str(values[key])).expanduser().absolute())
+    config = RunConfig.parse(values)
+    if config.output:
+        return config
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return config.model_copy(
+        update={"output": str(Path("runs").absolute() / f"{config.dataset}-{stamp}")}
+    )
+
+
+def _choose_size(
+    config: RunConfig, workers: int | None, nodes: int | None, console: Console
+) -> Size:
+    for name, value in (("--workers", workers), ("--nodes", nodes)):
+        if value is not None and value < 1:
+            raise UserError(f"{name} {value} is not possible; use at least 1.")
+    gpus = _count_gpus(config.device)
+    most = (
+        gpus or len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
+    if workers is not None and workers > most:
+        console.print(
+            f"{workers} workers are more than the {most} there is room for; using {most}."
+        )
+    count = min(workers or most, most, config.participants)
+    return Size(count, min(nodes or count, config.participants), 1.0 if gpus else 0.0)
+
+
+def _count_gpus(device: str) -> int:
+    if device not in ("auto", "cuda"):
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def _make_folder(config: RunConfig) -> Path:
+    folder = Path(config.output)
+    try:
+        folder.mkdir(parents=True)
+        (folder / "logs").mkdir()
+    except FileExistsError:
+        raise UserError(f"The output folder {folder} exists already; choose another.") from None
+    except OSError as error:
+        raise UserError(
+            f"The output folder {folder} cannot be made ({error.strerror}); choose another."
+        ) from None
+    return folder
+
+
+def _watch(federation: LocalFederation, run_id: int, folder: Path, console: Console) -> str:
+    """Show progress until the run ends; returns Flower's word for how it ended."""
+    reader = ProgressReader(folder)
+    log = federation.follow(run_id)
+    with ProgressView(console) as view:
+        while True:
+            over = log.poll() is not None
+            for progress in reader.new():
+                view.show(progress)
+            if over:
+                status = federation.status(run_id)
+                if status.startswith("finished"):
+                    return status
+                log = federation.follow(run_id)  # the stream broke, the run did not
+            time.sleep(_POLL_S)
+
+
+def _conclude(folder: Path, config: RunConfig, status: str, console: Console) -> int:
+    """Judge by the record, not by Flower's word alone: it calls a run without clients completed."""
+    record = _load(folder)
+    if status != _COMPLETED or record is None or record.status != "completed":
+        reason = (
+            record.reason
+            if record is not None and record.reason
+            else (f"The run ended as {status}; see {folder / 'logs' / 'run.log'}.")
+        )
+        _close_record(folder, config, "failed", reason)
+        raise UserError(reason)
+    show_record(console, record, folder)
+    return 0
+
+
+def _load(folder: Path) -> RunRecord | None:
+    try:
+        return load_record(folder)
+    except RecordError:
+        return None
+
+
+def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) -> None:
+    """Leave no record that says running; what it holds stays."""
+    record = _load(folder)
+    if record is None:
+        if (folder / RECORD_FILE).exists():
+            return
+        record = RunRecord("running", "", _shown(config.to_flower()), {})
+    if record.status == "running":
+        record = replace(record, status=status, reason=reason)
+        save_record(folder, record)
+        (folder / REPORT_FILE).write_text(render_page(record), encoding="utf-8")
+
+
+def _shown(values: Mapping[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
+    return {key: value for key, value in values.items() if key != "output"}

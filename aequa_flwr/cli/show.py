@@ -1,0 +1,118 @@
+"""What people see in the terminal: progress while a run goes on, tables when it is over."""
+
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from aequa_flwr.record import RECORD_FILE, REPORT_FILE, REWARDS_FOLDER, RunRecord
+from aequa_flwr.report import (
+    MEASURE_COLUMNS,
+    PARTICIPANT_COLUMNS,
+    measure_rows,
+    participant_rows,
+    verdict,
+)
+from aequa_flwr.strategy import Progress
+
+_STAGES = {
+    "join": "Participants joining",
+    "contribution": "Contribution: training alone",
+    "training": "Training together",
+    "curve": "Measuring the accuracy curve",
+    "rewards": "Allocating rewards",
+}
+# Without a terminal a line is printed for each stage and then at most this often.
+_LINE_EVERY_S = 5.0
+
+
+class ProgressView:
+    """A bar on a terminal, lines elsewhere: stage, done of total, accuracy so far, time left."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._stage = ""
+        self._last_line = 0.0
+
+    def __enter__(self) -> "ProgressView":
+        if self._console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[note]}"),
+            )
+            self._bar = Bar(*columns, console=self._console)
+            self._task = self._bar.add_task("Starting Flower", total=1.0, note="")
+            self._bar.start()
+        else:
+            self._console.print("Starting Flower")
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, progress: Progress) -> None:
+        """Show where the run is now."""
+        text, note = describe(progress)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=text, completed=progress.fraction, note=note)
+            return
+        now = time.monotonic()
+        over = progress.done == progress.total
+        if progress.stage != self._stage or over or now - self._last_line > _LINE_EVERY_S:
+            self._stage, self._last_line = progress.stage, now
+            self._console.print(f"{text}  {note}".rstrip())
+
+
+def describe(progress: Progress) -> tuple[str, str]:
+    """Return the stage with its count, and accuracy and time left."""
+    unit = "round" if progress.stage == "training" else "of"
+    count = f" {progress.done} of {progress.total}" if progress.total else ""
+    text = _STAGES.get(progress.stage, progress.stage) + (
+        f", round{count}" if unit == "round" else f":{count}" if count else ""
+    )
+    notes = []
+    if progress.accuracy is not None:
+        notes.append(f"accuracy {progress.accuracy:.1%}")
+    if progress.seconds_left is not None and progress.fraction < 1:
+        notes.append(f"about {_duration(progress.seconds_left)} left")
+    return text, ", ".join(notes)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def show_record(console: Console, record: RunRecord, folder: Path) -> None:
+    """Print the table of participants, the measures, and where everything is."""
+    console.print(_table(PARTICIPANT_COLUMNS, participant_rows(record)))
+    console.print(_table(MEASURE_COLUMNS, measure_rows(record)))
+    console.print(verdict(record), highlight=False)
+    if record.failures:
+        console.print(f"{len(record.failures)} failure(s) are in the record and the report.")
+    for label, name in (
+        ("Record", RECORD_FILE),
+        ("Rewards", REWARDS_FOLDER),
+        ("Report", REPORT_FILE),
+    ):
+        if (folder / name).exists():
+            # soft_wrap: a path must stay in one piece to be copied.
+            console.print(f"{label:8} {folder / name}", highlight=False, soft_wrap=True)
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
+    table = Table(*columns, highlight=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,226 @@
+"""RunConfig: the typed, validated view of Flower's run config. Nothing else reads it."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from aequa_flwr.errors import UserError
+
+DatasetName = Literal["digits", "mnist", "fashion-mnist"]
+DATASETS: tuple[str, ...] = get_args(DatasetName)
+PARTITIONS: Mapping[str, tuple[int, str]] = {
+    "homogeneous": (0, "homogeneous"),
+    "dirichlet": (1, "dirichlet:ALPHA, e.g. dirichlet:0.5"),
+    "quantity-skew": (2, "quantity-skew:SHARE,HOLDERS, e.g. quantity-skew:0.15,6"),
+    "label-skew": (1, "label-skew:CLASSES, e.g. label-skew:3"),
+    "natural": (0, "natural"),
+}
+
+
+class ConfigError(UserError):
+    """A run config that cannot be run; the text names the key and the allowed values."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What "auto" means for one data set."""
+
+    network: str
+    rounds: int
+    batch_size: int
+    learning_rate: float
+    lr_schedule: str = "paper"
+    partition: str = "homogeneous"
+
+
+# The paper's settings (appendix B) for its data sets. Digits has 1/40 of their examples: small
+# batches and a larger, decaying step reach its plateau in 40 rounds; its shares are unequal by
+# default, so that a first run shows contributions that differ.
+RECIPES: Mapping[str, Recipe] = {
+    "digits": Recipe("small-cnn", 40, 16, 0.03, "step", "dirichlet:1"),
+    "mnist": Recipe("cnn", 50, 128, 0.01),
+    "fashion-mnist": Recipe("cnn", 50, 128, 0.01),
+}
+
+
+@dataclass(frozen=True)
+class PartitionSpec:
+    """How the training data is split: a kind and its numbers, written ``kind:number,number``."""
+
+    kind: str
+    numbers: tuple[float, ...] = ()
+
+    @staticmethod
+    def parse(text: str) -> "PartitionSpec":
+        """Read ``kind:number,number``; raises ValueError that says what is allowed."""
+        kind, _, tail = text.partition(":")
+        if kind not in PARTITIONS:
+            forms = "; ".join(form for _, form in PARTITIONS.values())
+            raise ValueError(f"unknown partition; allowed are {forms}")
+        count, form = PARTITIONS[kind]
+        try:
+            numbers = tuple(float(part) for part in tail.split(",")) if tail else ()
+        except ValueError:
+            raise ValueError(f"its numbers cannot be read; write {form}") from None
+        if len(numbers) != count:
+            raise ValueError(f"it takes {count} number(s); write {form}")
+        spec = PartitionSpec(kind, numbers)
+        spec._check_range()
+        return spec
+
+    def _check_range(self) -> None:
+        if self.kind == "dirichlet" and not 0 < self.numbers[0] < float("inf"):
+            raise ValueError("ALPHA must be above 0")
+        if self.kind == "label-skew" and not (self.numbers[0] >= 1 and self.numbers[0] % 1 == 0):
+            raise ValueError("CLASSES must be a whole number of at least 1")
+        if self.kind == "quantity-skew":
+            share, holders = self.numbers
+            if not (0 < share < 1 and holders >= 1 and holders % 1 == 0 and share * holders <= 1):
+                raise ValueError(
+                    "SHARE must be in (0, 1), HOLDERS a whole number of at least 1, and "
+                    "SHARE x HOLDERS at most 1"
+                )
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """Which data a simulated federation has and how it is split."""
+
+    dataset: str
+    data_dir: str
+    download: bool
+    partition: PartitionSpec
+    participants: int
+    held_out_fraction: float
+    seed: int
+
+
+class RunConfig(BaseModel):
+    """Every setting of a run, in Flower's kebab-case on the outside.
+
+    "auto" stands for the data set's own value (RECIPES) and is resolved here, so that a
+    RunConfig holds nothing but final values.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        alias_generator=lambda name: name.replace("_", "-"),
+        allow_inf_nan=False,
+    )
+
+    dataset: DatasetName = "digits"
+    data_dir: str = Field("", description="folder that holds MNIST/ or FashionMNIST/")
+    download: bool = Field(False, description="fetch the data set if the folder lacks it")
+    partition: str = Field("auto", description="how the training data is split")
+    participants: int = Field(10, ge=1)
+    held_out_fraction: float = Field(
+        0.05, ge=0.0, lt=1.0, description="training data that nobody holds and nothing is tuned on"
+    )
+    network: Literal["cnn", "small-cnn"]
+    rounds: int = Field(ge=1)
+    local_epochs: int = Field(1, ge=1)
+    batch_size: int = Field(ge=1)
+    learning_rate: float = Field(gt=0.0)
+    lr_schedule: Literal["paper", "step", "constant"] = Field(
+        description="step: x0.1 at 50 % and 75 % of the rounds; paper: step from 100 rounds on",
+    )
+    momentum: float = Field(0.9, ge=0.0, lt=1.0)
+    p_min: float = Field(0.25, gt=0.0, le=1.0, description="narrowest width")
+    p_max: float = Field(1.0, gt=0.0, le=1.0, description="widest width")
+    distillation: bool = Field(False, description="narrow passes learn from the wide one")
+    weighting: Literal["equal", "examples"] = "equal"
+    contribution: Literal["standalone"] = "standalone"
+    curve_fit: Literal["none", "isotonic"] = Field(
+        "none", description="smooth the accuracy curve before the allocation"
+    )
+    solver: Literal["exact", "annealing"] = "exact"
+    epsilon: float = Field(
+        1e-6, gt=0.0, description="variance of the gains below which allocations count as even"
+    )
+    seed: int = Field(1, ge=0)
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    precision: Literal["float32", "bfloat16"] = "float32"
+    threads: int = Field(1, ge=1, description="threads of one worker on the CPU")
+    join_timeout_s: float = Field(120.0, gt=0.0)
+    round_timeout_s: float = Field(3600.0, gt=0.0)
+    output: str = Field("", description="the run's folder, an absolute path")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolve_auto(cls, values: Any) -> Any:
+        values = {str(key).replace("_", "-"): value for key, value in dict(values).items()}
+        recipe = RECIPES.get(str(values.get("dataset", "digits")), RECIPES["digits"])
+        automatic = {
+            "partition": recipe.partition,
+            "network": recipe.network,
+            "rounds": recipe.rounds,
+            "batch-size": recipe.batch_size,
+            "learning-rate": recipe.learning_rate,
+            "lr-schedule": recipe.lr_schedule,
+        }
+        for key, value in automatic.items():
+            if values.get(key, "auto") == "auto":
+                values[key] = value
+        return values
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.p_min > self.p_max:
+            raise ValueError(f"p-min = {self.p_min:g} must not be above p-max = {self.p_max:g}")
+        if self.dataset != "digits" and not self.data_dir:
+            raise ValueError(f"data-dir must name the folder that holds {self.dataset}")
+        try:
+            spec = PartitionSpec.parse(self.partition)
+        except ValueError as error:
+            raise ValueError(f"partition = {self.partition!r}: {error}") from None
+        if spec.kind == "quantity-skew" and spec.numbers[1] > self.participants:
+            raise ValueError(
+                f"partition = {self.partition!r} has more holders than participants = "
+                f"{self.participants}"
+            )
+        return self
+
+    @property
+    def data_spec(self) -> DataSpec:
+        """The part of the config that decides who holds what."""
+        return DataSpec(
+            dataset=self.dataset,
+            data_dir=self.data_dir,
+            download=self.download,
+            partition=PartitionSpec.parse(self.partition),
+            participants=self.participants,
+            held_out_fraction=self.held_out_fraction,
+            seed=self.seed,
+        )
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Self:
+        """Validate Flower's run config; raises ConfigError with one sentence for each mistake."""
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            sentences = [_sentence(dict(item)) for item in error.errors()]
+            raise ConfigError("; ".join(sentences) + ".") from None
+
+    def to_flower(self) -> dict[str, str | int | float | bool]:
+        """Return the values under their kebab-case keys."""
+        return self.model_dump(by_alias=True)
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    key = str(error["loc"][0]) if error["loc"] else ""
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    if error["type"] == "extra_forbidden":
+        known = [field.alias or name for name, field in RunConfig.model_fields.items()]
+        near = difflib.get_close_matches(key, known, n=1)
+        hint = f"did you mean {near[0]}" if near else f"known keys are {', '.join(known)}"
+        return f"unknown key {key}; {hint}"
+    reason = re.sub(r"^Input should be ", "must be ", error["msg"])
+    return f"{key} = {error['input']!r}: {reason[0].lower()}{reason[1:]}"

@@ -1,0 +1,189 @@
+"""Labels to indices per participant: the five ways the paper splits data (section 5.1)."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aequa_flwr.config import PartitionSpec
+from aequa_flwr.data.sources import DataError, Indices
+from aequa_flwr.seeding import rng_for
+
+Shares = list[Indices]
+
+
+@dataclass(frozen=True)
+class _Task:
+    labels: Indices
+    groups: Indices | None
+    numbers: tuple[float, ...]
+    participants: int
+    rng: np.random.Generator
+
+
+# A draw that leaves somebody without data is drawn again; after so many the setting itself is
+# what is wrong.
+_MAX_DRAWS = 100
+
+
+def partition(
+    labels: Indices,
+    spec: PartitionSpec,
+    participants: int,
+    seed: int,
+    groups: Indices | None = None,
+) -> Shares:
+    """Split the examples among ``participants``: disjoint, complete, nobody without data.
+
+    Raises DataError where that is impossible.
+    """
+    if participants > len(labels):
+        raise DataError(
+            f"{participants} participants cannot share {len(labels)} training examples; "
+            "use fewer participants."
+        )
+    for draw in range(_MAX_DRAWS):
+        task = _Task(labels, groups, spec.numbers, participants, rng_for(seed, "partition", draw))
+        shares = _KINDS[spec.kind](task)
+        if all(len(share) for share in shares):
+            return [np.sort(share) for share in shares]
+        if spec.kind != "dirichlet":
+            break  # The others do not leave it to chance: another draw ends the same way.
+    numbers = ",".join(f"{number:g}" for number in spec.numbers)
+    raise DataError(
+        f"The partition {spec.kind}{':' if numbers else ''}{numbers} leaves some of "
+        f"{participants} participants without data; use fewer participants or other numbers."
+    )
+
+
+def _homogeneous(task: _Task) -> Shares:
+    """Give everybody the same number per class (flwr-datasets' IID partitioner does not)."""
+    return _deal(task, np.full(task.participants, 1 / task.participants))
+
+
+def _quantity_skew(task: _Task) -> Shares:
+    """Give the first holders the share each, the others equal parts of the rest.
+
+    By class, as homogeneous: the paper's skew is one of quantity alone. flwr-datasets' size
+    partitioner cuts the file in its order and so skews labels too.
+    """
+    share, holders = task.numbers[0], int(task.numbers[1])
+    others = task.participants - holders
+    rest = (1 - share * holders) / others if others else 0.0
+    fractions = np.array([share] * holders + [rest] * others)
+    # Without others the holders' shares are of everything: nothing may be left over.
+    return _deal(task, fractions / fractions.sum())
+
+
+def _deal(task: _Task, fractions: npt.NDArray[np.float64]) -> Shares:
+    """Split every class by ``fractions``; what rounding leaves goes to whoever lacks most.
+
+    Lacking is counted over the classes so far, so the sizes stay within one of the ideal.
+    """
+    shares: list[list[Indices]] = [[] for _ in fractions]
+    sizes = np.zeros(len(fractions))
+    ideal = np.zeros(len(fractions))
+    for label in np.unique(task.labels):
+        members = task.rng.permutation(np.flatnonzero(task.labels == label))
+        ideal += fractions * len(members)
+        counts = np.floor(fractions * len(members)).astype(int)
+        lacking = ideal - sizes - counts
+        # A stable sort on rounded numbers: 0.1 + 0.2 must not decide who comes first.
+        first = np.argsort(-np.round(lacking, 9), kind="stable")[: len(members) - counts.sum()]
+        counts[first] += 1
+        sizes += counts
+        for share, part in zip(shares, np.split(members, np.cumsum(counts)[:-1]), strict=True):
+            share.append(part)
+    return [np.concatenate(share) for share in shares]
+
+
+def _label_skew(task: _Task) -> Shares:
+    """Give everybody ``m`` classes, and split each class evenly among those that have it.
+
+    flwr-datasets' pathological partitioner drops a class that nobody drew, or assigns classes
+    by number and not by seed; here every class is held by somebody.
+    """
+    per_participant, participants = int(task.numbers[0]), task.participants
+    classes = np.unique(task.labels)
+    if per_participant > len(classes):
+        raise DataError(
+            f"label-skew:{per_participant} asks for more classes than the {len(classes)} there "
+            f"are; use at most {len(classes)}."
+        )
+    if per_participant * participants < len(classes):
+        raise DataError(
+            f"label-skew:{per_participant} with {participants} participants leaves some of the "
+            f"{len(classes)} classes to nobody; use more participants or classes for each."
+        )
+    holders: dict[int, list[int]] = {int(label): [] for label in classes}
+    for participant in range(participants):
+        # The least held classes first, in random order among equals: every class is covered
+        # before any is covered twice.
+        order = task.rng.permutation(len(classes))
+        rank = sorted(order, key=lambda k: len(holders[int(classes[k])]))
+        for k in rank[:per_participant]:
+            holders[int(classes[k])].append(participant)
+    shares: list[list[Indices]] = [[] for _ in range(participants)]
+    for label, who in holders.items():
+        members = task.rng.permutation(np.flatnonzero(task.labels == label))
+        for participant, part in zip(who, np.array_split(members, len(who)), strict=True):
+            shares[participant].append(part)
+    return [np.concatenate(share) for share in shares]
+
+
+def _dirichlet(task: _Task) -> Shares:
+    """Split each class by proportions drawn from Dirichlet(alpha), by flwr-datasets.
+
+    Its balancing and its minimum size are off, as the paper has neither; its own redraws stop
+    after ten, ours after a hundred.
+    """
+    import datasets
+    from flwr_datasets.partitioner import DirichletPartitioner
+
+    partitioner = DirichletPartitioner(
+        num_partitions=task.participants,
+        partition_by="label",
+        alpha=task.numbers[0],
+        min_partition_size=0,
+        self_balancing=False,
+        seed=int(task.rng.integers(2**31)),
+    )
+    # It splits each class in the order given; a random order, so that no share follows the file.
+    order = task.rng.permutation(len(task.labels))
+    partitioner.dataset = datasets.Dataset.from_dict({"label": task.labels[order], "index": order})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # It warns of empty shares, which are drawn again here.
+        return [
+            np.asarray(partitioner.load_partition(k)["index"], dtype=np.int64)
+            for k in range(task.participants)
+        ]
+
+
+def _natural(task: _Task) -> Shares:
+    """Keep each group (a writer) together and deal whole groups to the participants.
+
+    flwr-datasets has only one participant per writer, or groups by count, not by participant.
+    """
+    if task.groups is None:
+        raise DataError(
+            "The partition natural needs to know who made each example, and this data set does "
+            "not say; use mnist with mnist-writers/writers.npz beside it, or another partition."
+        )
+    names, group_of = np.unique(task.groups, return_inverse=True)
+    if task.participants > len(names):
+        raise DataError(
+            f"The partition natural has {len(names)} groups; use at most that many participants."
+        )
+    dealt = np.array_split(task.rng.permutation(len(names)), task.participants)
+    return [np.flatnonzero(np.isin(group_of, mine)) for mine in dealt]
+
+
+_KINDS: Mapping[str, Callable[[_Task], Shares]] = {
+    "homogeneous": _homogeneous,
+    "dirichlet": _dirichlet,
+    "quantity-skew": _quantity_skew,
+    "label-skew": _label_skew,
+    "natural": _natural,
+}

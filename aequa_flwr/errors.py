@@ -1,0 +1,8 @@
+"""The one exception whose text is meant for the user."""
+
+
+class UserError(Exception):
+    """Something the user can change; its text is one sentence that says what.
+
+    The command line prints the text and exits non-zero; a traceback is shown only on request.
+    """

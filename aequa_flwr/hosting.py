@@ -1,0 +1,121 @@
+"""Participants hosted by one node: trained in turn on one resident model, summed in place.
+
+A simulated federation has one node per core or GPU, whatever the number of participants: what
+Flower costs is paid per message. One participant per node is the same code with a share of one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aequa_flwr.aggregation import AggregationError, MaskedSum
+from aequa_flwr.seeding import rng_for
+from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.subnet import NDArray, Params, extract
+from aequa_flwr.training.compute import Compute, Tensors
+from aequa_flwr.training.local import LocalPlan, LocalResult, TrainingError, train_locally
+
+
+def place(num_examples: Mapping[str, int], num_nodes: int) -> list[list[str]]:
+    """Share participants out among nodes: the largest first, each to the least loaded node.
+
+    Depends on the sizes and names alone, so every node finds its own share without being told.
+    A node beyond the number of participants hosts nobody.
+    """
+    shares: list[list[str]] = [[] for _ in range(num_nodes)]
+    loads = np.zeros(num_nodes, dtype=np.int64)
+    for name in sorted(num_examples, key=lambda name: (-num_examples[name], name)):
+        node = int(np.argmin(loads))
+        shares[node].append(name)
+        loads[node] += num_examples[name]
+    return shares
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One participant's part in a round: the width it trained and the mean loss of it."""
+
+    name: str
+    width: float
+    num_examples: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class RoundPart:
+    """What a node returns of a round: one partial sum, and a line for each participant.
+
+    ``refused`` maps a participant that could not be trained to the reason; it is not in the
+    sum.
+    """
+
+    partial: MaskedSum
+    trained: tuple[Trained, ...] = ()
+    refused: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Host:
+    """A resident network, and the data of each participant as tensors on its device.
+
+    ``weight_by_examples`` weights a participant by its number of examples instead of equally.
+    """
+
+    network: SlimNetwork
+    compute: Compute
+    data_of: Callable[[str], Tensors]
+    seed: int
+    weight_by_examples: bool = False
+
+    def train_round(
+        self, server_round: int, widths: Mapping[str, float], params: Params, plan: LocalPlan
+    ) -> RoundPart:
+        """Train each participant of ``widths`` from its sub-network of ``params``.
+
+        ``params`` are those of the widest of them. The random numbers of a participant follow
+        from the seed, the round and its name: the result does not depend on the placement.
+        """
+        layouts = self.network.layouts
+        part = RoundPart(MaskedSum(layouts))
+        widest = max(widths.values())
+        refused: dict[str, str] = {}
+        for name, width in widths.items():
+            received = params if width == widest else extract(params, layouts, width)
+            data = self.data_of(name)
+            num_examples = len(data[1])
+            try:
+                result = self._train(("local", server_round), name, received, width, plan)
+                weight = num_examples if self.weight_by_examples else 1
+                partial = part.partial.add(result.params, width, weight)
+            except (TrainingError, AggregationError) as error:
+                refused[name] = str(error)
+                continue
+            line = Trained(name, width, num_examples, result.loss)
+            part = replace(part, partial=partial, trained=(*part.trained, line))
+        return replace(part, refused=refused)
+
+    def train_alone(
+        self, names: Sequence[str], params: Params, plan: LocalPlan
+    ) -> tuple[dict[str, dict[str, NDArray]], dict[str, str]]:
+        """Return the model each participant gets by itself, and who failed and why."""
+        models: dict[str, dict[str, NDArray]] = {}
+        refused: dict[str, str] = {}
+        for name in names:
+            try:
+                models[name] = self._train(("alone",), name, params, 1.0, plan).params
+            except TrainingError as error:
+                refused[name] = str(error)
+        return models, refused
+
+    def _train(
+        self,
+        purpose: tuple[str | int, ...],
+        name: str,
+        received: Params,
+        width: float,
+        plan: LocalPlan,
+    ) -> LocalResult:
+        rng = rng_for(self.seed, *purpose, name)
+        data = self.data_of(name)
+        return train_locally(self.network, received, width, data, plan, rng, self.compute)

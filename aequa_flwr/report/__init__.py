@@ -1,0 +1,19 @@
+"""Reports: a RunRecord to table rows, one sentence, one self-contained HTML page."""
+
+from aequa_flwr.report.page import render_page
+from aequa_flwr.report.tables import (
+    MEASURE_COLUMNS,
+    PARTICIPANT_COLUMNS,
+    measure_rows,
+    participant_rows,
+    verdict,
+)
+
+__all__ = [
+    "MEASURE_COLUMNS",
+    "PARTICIPANT_COLUMNS",
+    "measure_rows",
+    "participant_rows",
+    "render_page",
+    "verdict",
+]

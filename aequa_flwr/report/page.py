@@ -1,0 +1,177 @@
+"""One self-contained HTML page about a run: no script, and nothing is loaded from anywhere."""
+
+from collections.abc import Sequence
+from html import escape
+
+from aequa_flwr.record import RunRecord
+from aequa_flwr.report import figures
+from aequa_flwr.report.style import CSS
+from aequa_flwr.report.tables import (
+    MEASURE_COLUMNS,
+    PARTICIPANT_COLUMNS,
+    measure_rows,
+    participant_rows,
+    verdict,
+)
+
+_MEASURE_WORDS = {
+    "Accuracy": "How often the full model is right, each class counting the same. Every reward "
+    "is a part of this model.",
+    "Pearson": "How closely rewards follow contributions: 1 is in perfect proportion, 0 not at "
+    "all, below 0 the wrong way round.",
+    "MCG": "Mean collaboration gain: how much more accurate a reward is than what its "
+    "participant brought, in percentage points.",
+    "CGS": "Collaboration gain spread: how far apart the gains are (standard deviation); 0 means "
+    "everybody gains the same.",
+    "IPR": "Incentivized participation rate: the share of participants that do not lose by "
+    "taking part.",
+}
+# One bad node can fail every participant in every round; the page must stay readable.
+_MOST_FAILURES = 200
+
+
+def render_page(record: RunRecord) -> str:
+    """Return the page of ``record``, whatever state the run is in; always valid UTF-8."""
+    title = _title(record)
+    sections = (
+        _header(record, title),
+        _measures(record),
+        figures.rewards_against_contributions(record),
+        _participants(record),
+        f'<div class="pair">{figures.curve(record)}{figures.training(record)}</div>',
+        _failures(record),
+        _check(record),
+    )
+    text = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        # The second fence after the escaping: nothing runs and nothing is fetched.
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n<main>\n"
+        f"{''.join(sections)}</main>\n</body>\n</html>\n"
+    )
+    # A path in an error's text may hold half a character, which no file could be written with.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _title(record: RunRecord) -> str:
+    dataset = record.data.dataset if record.data else record.config.get("dataset", "unknown data")
+    return f"Aequa run on {dataset}"
+
+
+def _header(record: RunRecord, title: str) -> str:
+    facts: list[str] = [record.status]
+    if record.data:
+        facts.append(
+            f"{record.data.num_train:,} training, {record.data.num_validation:,} validation and "
+            f"{record.data.num_held_out:,} held-out examples"
+        )
+    if record.times.started:
+        facts.append(f"started {record.times.started}")
+    if record.times.seconds:
+        facts.append(f"took {_duration(record.times.seconds)}")
+    return (
+        f'<header>\n<h1>{escape(title)}</h1>\n<p class="verdict {escape(record.status)}">'
+        f'{escape(verdict(record))}</p>\n<p class="facts">{escape(" · ".join(facts))}</p>\n'
+        "</header>\n"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _measures(record: RunRecord) -> str:
+    if record.measures is None:
+        return ""
+    columns = (escape(name).replace(" (", "<br>(") for name in MEASURE_COLUMNS)
+    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    body = "".join(
+        f'<tr><th scope="row">{name}<small>{_MEASURE_WORDS[name]}</small></th>'
+        f"<td>{validation}</td><td>{held_out}</td></tr>\n"
+        for name, validation, held_out in measure_rows(record)
+    )
+    note = (
+        "The widths were chosen on the validation data, so the left column flatters; judge a run "
+        "by the right one."
+        if record.held_out
+        else "The widths were chosen on the validation data, so these numbers flatter; this run "
+        "has no held-out data to judge it by."
+    )
+    return _section(
+        "How fair it is",
+        f'<table class="measures">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n'
+        f'</table>\n<p class="note">{note}</p>',
+    )
+
+
+def _participants(record: RunRecord) -> str:
+    if not record.participants:
+        return _section("Participants", "<p>No participant joined.</p>")
+    note = (
+        "Contribution: what the participant brought, as an accuracy. Width: how much of the full "
+        "model its reward is. Gain: reward accuracy less contribution, in percentage points. All "
+        "on the validation data."
+    )
+    return _section(
+        f"Participants ({len(record.participants):,})",
+        f'<p class="note">{note}</p>\n'
+        + _table("Participants", PARTICIPANT_COLUMNS, participant_rows(record)),
+    )
+
+
+def _failures(record: RunRecord) -> str:
+    if not record.failures:
+        return ""
+    rows = [
+        (str(f.server_round), f.participant, f.reason) for f in record.failures[:_MOST_FAILURES]
+    ]
+    left_out = len(record.failures) - len(rows)
+    more = f"<p>{left_out:,} more are in record.json.</p>" if left_out else ""
+    return _section(
+        f"Failures ({len(record.failures):,})",
+        '<p class="note">Who could not take part in what. Round 0 is before training.</p>\n'
+        + _table("Failures", ("Round", "Participant", "Reason"), rows, css="words")
+        + more,
+    )
+
+
+def _check(record: RunRecord) -> str:
+    seed = escape(str(record.config.get("seed", "not recorded")))
+    config = [(key, str(value)) for key, value in sorted(record.config.items())]
+    versions = sorted(record.versions.items())
+    return _section(
+        "How to check it",
+        "<p>Run it again with this configuration and these versions. The seed is "
+        f"<strong>{seed}</strong>; on the same kind of processor the same seed gives the same "
+        "<code>record.json</code>, except for its times. Every number of this page is in that "
+        'file.</p>\n<div class="pair">\n'
+        + _table("Configuration", ("Configuration", "Value"), config, css="words")
+        + _table("Versions", ("Package", "Version"), versions, css="words")
+        + "</div>",
+    )
+
+
+def _section(heading: str, content: str) -> str:
+    return f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>\n"
+
+
+def _table(
+    name: str, columns: Sequence[str], rows: Sequence[Sequence[str]], css: str = "numbers"
+) -> str:
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+    body = "\n".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    # Focusable, or who has no mouse could not scroll it.
+    return (
+        f'<div class="scroll" role="region" aria-label="{escape(name)}" tabindex="0">'
+        f'<table class="{css}">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n'
+        "</table></div>\n"
+    )

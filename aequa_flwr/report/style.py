@@ -1,0 +1,86 @@
+"""The page's style sheet. Okabe-Ito colours: readers of every colour vision tell them apart."""
+
+CSS = """
+:root {
+  color-scheme: light dark;
+  --text: #1b1f24; --soft: #57606a; --paper: #fff; --panel: #f4f6f8; --rule: #d0d7de;
+  --gains: #0072b2; --loses: #d55e00; --ideal: #00795a; --narrow: #d55e00;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --text: #e6e9ed; --soft: #a3acb6; --paper: #14171b; --panel: #1e2329; --rule: #3a424b;
+    --gains: #56b4e9; --loses: #e69f00; --ideal: #009e73; --narrow: #e69f00;
+  }
+}
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--text);
+  font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 62rem; margin: auto; padding: 1.5rem 1rem 4rem; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .75rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2.5rem 0 .5rem; }
+p { margin: .5rem 0; overflow-wrap: anywhere; }
+.verdict { font-size: 1.1rem; padding: .75rem 1rem; background: var(--panel);
+  border-left: .3rem solid var(--ideal); }
+.verdict.failed, .verdict.interrupted { border-color: var(--loses); }
+.verdict.running { border-color: var(--gains); }
+.facts, .note, small { color: var(--soft); font-size: .875rem; }
+.pair { display: grid; gap: 0 2rem; align-items: start;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
+.pair > * { min-width: 0; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--rule); }
+thead th { font-size: .875rem; vertical-align: bottom; }
+th small { display: block; font-weight: normal; }
+td { overflow-wrap: anywhere; }
+.measures td, .measures thead th + th { text-align: right; padding: .35rem 0 .35rem .75rem;
+  width: 9.5rem; }
+.measures thead th + th { white-space: nowrap; }
+.measures td { font-weight: 600; overflow-wrap: normal; }
+.numbers th, .numbers td { text-align: right; }
+.numbers td { white-space: nowrap; }
+.numbers th:first-child, .numbers td:first-child { text-align: left; }
+.numbers td:last-child { white-space: normal; overflow-wrap: normal; }
+.numbers td:first-child { white-space: normal; min-width: 4rem; max-width: 16rem; }
+.scroll { overflow: auto; max-height: 36rem; margin-top: .75rem; }
+.scroll thead th { position: sticky; top: 0; background: var(--paper); }
+figure { margin: 0; max-width: 36rem; }
+svg { display: block; width: 100%; height: auto; }
+svg text { font-size: 13px; fill: var(--soft); }
+svg .x { text-anchor: middle; } svg .y { text-anchor: end; }
+svg .grid { stroke: var(--rule); stroke-width: .7; fill: none; }
+svg .line { fill: none; stroke-width: 2; pointer-events: none; }
+.gains { color: var(--gains); fill: var(--gains); stroke: var(--gains); }
+.loses { color: var(--loses); fill: var(--loses); }
+.narrow { color: var(--narrow); fill: var(--narrow); stroke: var(--narrow); }
+.placed { color: var(--loses); fill: var(--loses); fill-opacity: .55; stroke: var(--loses); }
+.ideal { color: var(--ideal); stroke: var(--ideal); }
+.even { color: var(--soft); stroke: var(--soft); }
+polyline.narrow, polyline.ideal { stroke-dasharray: 7 4; }
+polyline.even { stroke-dasharray: 1 4; }
+.crowd .gains, .crowd .loses { fill-opacity: .3; stroke: none; }
+.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.25rem; margin: .25rem 0 0; padding: 0;
+  list-style: none; font-size: .875rem; }
+@media (max-width: 40rem) {
+  main { padding: 1rem .75rem 3rem; }
+  .measures td, .measures thead th + th { width: 5rem; padding-left: .4rem; }
+  .measures td { font-size: .875rem; }
+  .measures thead th, .measures thead th + th { font-size: .75rem; white-space: normal; }
+  .numbers { font-size: .72rem; line-height: 1.3; }
+  .numbers thead th { font-size: .64rem; }
+  .numbers th, .numbers td { padding-right: .25rem; }
+  .numbers th:last-child, .numbers td:last-child { padding-right: 0; }
+}
+@page { margin: 15mm; }
+@media print {
+  :root { --text: #000; --soft: #444; --paper: #fff; --panel: #fff; --rule: #bbb;
+    --gains: #0072b2; --loses: #d55e00; --ideal: #00795a; --narrow: #d55e00; }
+  body { font-size: 13px; }
+  main { max-width: none; padding: 0; }
+  .pair { grid-template-columns: 1fr 1fr; }
+  figure { max-width: 26rem; }
+  .scroll { overflow: visible; max-height: none; }
+  figure, tr, .verdict { break-inside: avoid; }
+  h2 { break-after: avoid; }
+}
+"""

@@ -1,0 +1,163 @@
+"""A reward: a physically small network with its card, on disk; and how fair all of them are."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from aequa_flwr.errors import UserError
+from aequa_flwr.slim.plain import PlainLayer, build_plain
+from aequa_flwr.slim.subnet import Params
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_CARD, _TENSORS = "card.json", "model.safetensors"
+_CARD_VERSION = 1
+# Bounds what a card can make us allocate: the longest of ours has a few hundred layers.
+_MAX_CARD_BYTES = 1_000_000
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class RewardError(UserError):
+    """A reward that cannot be written or read."""
+
+
+@dataclass(frozen=True)
+class RewardCard:
+    """What the holder of a reward may know: its own model, and nothing of the others.
+
+    ``accuracy`` is the balanced accuracy on the server's validation data. An input is
+    ``(x / 255 - mean) / std`` with shape (n, *input_shape).
+    """
+
+    participant: str
+    width: float
+    accuracy: float
+    num_parameters: int
+    dataset: str
+    input_shape: tuple[int, ...]
+    num_classes: int
+    mean: float
+    std: float
+    layers: tuple[tuple[str, PlainLayer], ...]
+
+
+def safe_name(name: str) -> str:
+    """Return ``name`` if it may become a file name; raises RewardError otherwise."""
+    if not _SAFE_NAME.fullmatch(name) or ".." in name:
+        raise RewardError(
+            f"The participant name {name!r} cannot be a folder name; use letters, digits, "
+            "dots, hyphens and underscores."
+        )
+    return name
+
+
+def save_reward(folder: Path, card: RewardCard, sub_params: Params) -> Path:
+    """Write a reward to ``folder``/<participant> and return that path.
+
+    Two files: model.safetensors holds the tensors, card.json everything else.
+    """
+    path = folder / safe_name(card.participant)
+    path.mkdir(parents=True, exist_ok=True)
+    save_file(dict(sub_params), path / _TENSORS)
+    text = {
+        "version": _CARD_VERSION,
+        **{key: value for key, value in vars(card).items() if key != "layers"},
+        "layers": [
+            {"name": name, "kind": layer.kind, "arguments": dict(layer.arguments)}
+            for name, layer in card.layers
+        ],
+    }
+    (path / _CARD).write_text(json.dumps(text, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def load_reward(path: str | Path) -> "nn.Module":
+    """Return the reward in folder ``path`` as a plain torch module, ready for inference.
+
+    An nn.Sequential of ordinary layers of the reward's own size; nothing of this package is
+    inside it. Raises RewardError that says what is wrong with the folder.
+    """
+    folder = Path(path)
+    card = load_card(folder)
+    try:
+        return build_plain(card.layers, load_file(folder / _TENSORS))
+    except (OSError, SafetensorError, ValueError) as error:
+        raise RewardError(f"The reward in {folder} cannot be loaded: {error}.") from error
+
+
+def load_card(path: str | Path) -> RewardCard:
+    """Return the card of the reward in folder ``path``."""
+    file = Path(path) / _CARD
+    try:
+        if file.stat().st_size > _MAX_CARD_BYTES:
+            raise ValueError("the file is too large to be a card")
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return _parse_card(content)
+    except OSError as error:
+        raise RewardError(f"{file} cannot be read; is {path} the folder of a reward?") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RewardError(f"{file} is not a reward's card of version {_CARD_VERSION}.") from error
+
+
+def _parse_card(content: Any) -> RewardCard:
+    if content.pop("version") != _CARD_VERSION:
+        raise ValueError("another version")
+    layers = tuple(
+        (str(layer["name"]), PlainLayer(layer["kind"], dict(layer["arguments"])))
+        for layer in content.pop("layers")
+    )
+    return RewardCard(**{**content, "input_shape": tuple(content["input_shape"])}, layers=layers)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """How good and how fair a set of rewards is (paper, section 5.1).
+
+    ``accuracy`` of the full model; ``pearson`` between rewards and contributions, None where
+    undefined (fewer than two participants, or all alike); ``mcg`` and ``cgs`` the mean and
+    the standard deviation of the gains; ``ipr`` the share of participants that did not lose.
+    """
+
+    accuracy: float
+    pearson: float | None
+    mcg: float | None
+    cgs: float | None
+    ipr: float | None
+
+
+def measure_fairness(
+    accuracy: float, rewards: Sequence[float], contributions: Sequence[float]
+) -> Measures:
+    """Return the measures over participants' reward accuracies and contributions."""
+    reward, contribution = np.asarray(rewards), np.asarray(contributions)
+    if not len(reward):
+        return Measures(accuracy, None, None, None, None)
+    gains = reward - contribution
+    return Measures(
+        accuracy=accuracy,
+        pearson=_pearson(reward, contribution),
+        mcg=float(gains.mean()),
+        cgs=float(gains.std()),
+        ipr=float((gains >= 0).mean()),
+    )
+
+
+def _pearson(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | None:
+    # Not on the computed deviation: that of [0.1, 0.1, 0.1] is 1e-17, not 0.
+    if len(a) < 2 or np.all(a == a[0]) or np.all(b == b[0]):
+        return None
+    return float(np.clip(np.corrcoef(a, b)[0, 1], -1.0, 1.0))
+
+
+def tensor_count(sub_params: Params | Mapping[str, Any]) -> int:
+    """Return the number of parameters."""
+    return int(sum(value.size for value in sub_params.values()))

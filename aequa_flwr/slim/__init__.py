@@ -1,0 +1,17 @@
+"""Slimmable networks: what a width is, layers that run at any, sub-networks in and out."""
+
+from aequa_flwr.slim.subnet import NDArray, Params, embed, extract
+from aequa_flwr.slim.width import Axis, Layout, Layouts, channels, distinct_widths, prefix
+
+__all__ = [
+    "Axis",
+    "Layout",
+    "Layouts",
+    "NDArray",
+    "Params",
+    "channels",
+    "distinct_widths",
+    "embed",
+    "extract",
+    "prefix",
+]

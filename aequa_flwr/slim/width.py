@@ -1,0 +1,74 @@
+"""The one rounding rule, and what a width means for the shape of a tensor."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+# Far above the error of a product of two doubles, far below one channel of any real layer.
+_ROUNDING_SLACK = 1e-6
+
+
+def channels(width: float, full: int) -> int:
+    """Return how many of ``full`` channels a layer keeps at ``width`` in (0, 1].
+
+    At least 1, all of them at 1.0; never decreases with the width.
+    """
+    # 0.07 * 100 is 7.000000000000001, which a bare ceil would turn into 8.
+    return min(full, max(1, math.ceil(width * full - _ROUNDING_SLACK)))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A tensor axis that shrinks with the width.
+
+    ``full`` channels of ``block`` consecutive entries each; a linear layer that follows a
+    flattened convolution has one block of height x width entries per channel.
+    """
+
+    full: int
+    block: int = 1
+
+    @property
+    def size(self) -> int:
+        """Entries along the axis at width 1.0."""
+        return self.full * self.block
+
+    def extent(self, width: float) -> int:
+        """Entries along the axis at ``width``; always a prefix."""
+        return channels(width, self.full) * self.block
+
+
+# One entry per axis; None is an axis that never shrinks (inputs, classes, kernel).
+Layout = tuple[Axis | None, ...]
+Layouts = Mapping[str, Layout]
+
+
+def prefix(layout: Layout, width: float) -> tuple[slice, ...]:
+    """Return the one slice that a sub-network of ``width`` holds of a tensor."""
+    return tuple(slice(None) if axis is None else slice(axis.extent(width)) for axis in layout)
+
+
+def distinct_widths(layouts: Layouts, p_min: float, p_max: float) -> tuple[float, ...]:
+    """Return one width for every distinct sub-network of [p_min, p_max], ascending.
+
+    A new sub-network begins wherever some layer gains a channel. Between two such points all
+    widths give the same network; the upper end stands for it, so the last is ``p_max`` itself
+    or the same network as ``p_max``.
+    """
+    fulls = {axis.full for layout in layouts.values() for axis in layout if axis is not None}
+    # Fractions, because 8/16 and 13/26 must be one level and 1/3 and 0.3333333333333333 too.
+    steps = sorted({Fraction(k, full) for full in fulls for k in range(1, full + 1)})
+    widths: list[float] = []
+    seen: set[tuple[int, ...]] = set()
+    for width in _clipped([float(step) for step in steps], p_min, p_max):
+        network = tuple(channels(width, full) for full in sorted(fulls))
+        if network not in seen:
+            seen.add(network)
+            widths.append(width)
+    return tuple(widths)
+
+
+def _clipped(steps: Iterable[float], p_min: float, p_max: float) -> list[float]:
+    inside = [step for step in steps if p_min <= step < p_max]
+    return [*inside, p_max]

@@ -1,0 +1,451 @@
+"""AequaStrategy: the stages of a run in their order, on Flower's messages."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Result, Strategy
+
+from aequa_flwr import wire
+from aequa_flwr.aggregation import AggregationError, MaskedSum
+from aequa_flwr.contribution import ContributionEstimator, Evidence
+from aequa_flwr.errors import UserError
+from aequa_flwr.hosting import Trained
+from aequa_flwr.slim.subnet import Params, extract
+from aequa_flwr.slim.width import Layouts
+from aequa_flwr.training.evaluate import Measured
+
+logger = logging.getLogger(__name__)
+
+# How often replies are looked for; Flower's own grids wait 0.1 s and more.
+_POLL_S = 0.02
+# A reply of standalone models is kept below this, however many participants a node hosts.
+_ALONE_REPLY_BYTES = 64_000_000
+
+
+class RunFailedError(UserError):
+    """A run that cannot go on; the text says why and goes into the record."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Who could not take part in what, and why. Round 0 is before training."""
+
+    server_round: int
+    participant: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RoundLog:
+    """One round: accuracies on the validation data at p_max and p_min, mean local loss."""
+
+    server_round: int
+    num_trained: int
+    loss: float
+    accuracy: float
+    narrow_accuracy: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RunState:
+    """All that a run knows between two messages; with the config enough to go on from here.
+
+    ``num_examples`` names the participants that joined. ``levels`` are indices into
+    ``curve``, the accuracies of the ladder in ascending order of width.
+    """
+
+    params: Params
+    server_round: int = 0
+    num_examples: Mapping[str, int] = field(default_factory=dict)
+    standalone: Mapping[str, Measured] = field(default_factory=dict)
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    rounds: tuple[RoundLog, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    curve: tuple[Measured, ...] = ()
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is: for people, never for decisions.
+
+    ``done`` of ``total`` participants or rounds of the stage; ``fraction`` of the whole run's
+    work; ``seconds_left`` None until there is something to judge it by.
+    """
+
+    stage: str
+    done: int = 0
+    total: int = 0
+    fraction: float = 0.0
+    accuracy: float | None = None
+    seconds_left: float | None = None
+
+
+class Method(Protocol):
+    """Who receives what each round, and what everybody ends with."""
+
+    def receives(self, names: Iterable[str]) -> dict[str, float]:
+        """Return the width that each participant receives this round."""
+
+    def ends_with(
+        self, contributions: Mapping[str, float], accuracies: Sequence[float]
+    ) -> dict[str, int]:
+        """Return the level of each participant's reward."""
+
+
+class AequaStrategy(Strategy):
+    """Joins the nodes, assesses contributions, trains round by round, allocates rewards.
+
+    ``measure`` returns the accuracies of full parameters at ascending widths on the server's
+    data; ``ladder`` holds the widths a reward can have; ``on_state`` is called with every new
+    state, ``on_progress`` for people who watch. After ``start`` the whole outcome is in
+    ``state``.
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Method,
+        estimator: ContributionEstimator,
+        measure: Callable[[Params, Sequence[float]], list[Measured]],
+        layouts: Layouts,
+        ladder: Sequence[float],
+        num_participants: int,
+        join_timeout_s: float,
+        state: RunState,
+        on_state: Callable[[RunState], None] = lambda _state: None,
+        on_progress: Callable[[Progress], None] = lambda _progress: None,
+    ) -> None:
+        self.method = method
+        self.estimator = estimator
+        self.measure = measure
+        self.layouts = layouts
+        self.ladder = tuple(ladder)
+        self.num_participants = num_participants
+        self.join_timeout_s = join_timeout_s
+        self.state = state
+        self.on_state = on_state
+        self.on_progress = on_progress
+        self._nodes: dict[str, int] = {}
+        self._asked: dict[int, dict[str, float]] = {}
+        self._sent: dict[str, int] = {}
+        self._clock = _WorkClock(0, 0)
+
+    def start(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,  # noqa: ARG002 - Flower's; ours come with the state
+        num_rounds: int = 3,
+        timeout: float = 3600,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,  # noqa: ARG002 - the server evaluates
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,  # noqa: ARG002
+    ) -> Result:
+        """Run all stages; ``timeout`` is how long a round may take, in seconds."""
+        self.summary()
+        self._join(grid)
+        self._clock = _WorkClock(sum(self.state.num_examples.values()), num_rounds)
+        self._assess(grid, timeout * num_rounds)
+        config = train_config or ConfigRecord()
+        for server_round in range(self.state.server_round + 1, num_rounds + 1):
+            self._round(grid, server_round, num_rounds, timeout, config)
+        self._allocate()
+        return Result(arrays=wire.encode_params(self.state.params))
+
+    def summary(self) -> None:
+        """Log what is about to run."""
+        logger.info(
+            "Aequa: %d participants, %d levels from %.2f to %.2f",
+            self.num_participants,
+            len(self.ladder),
+            self.ladder[0],
+            self.ladder[-1],
+        )
+
+    def configure_train(
+        self,
+        server_round: int,
+        arrays: ArrayRecord,
+        config: ConfigRecord,
+        grid: Grid,  # noqa: ARG002
+    ) -> list[Message]:
+        """Return one message for each node: whom to train at what width, and their parameters.
+
+        A list, because the deployed grid iterates twice.
+        """
+        widths = self.method.receives(self.state.num_examples)
+        self._asked = {}
+        for name, width in widths.items():
+            self._asked.setdefault(self._nodes[name], {})[name] = width
+        return [
+            _message(node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, asked))
+            for node, asked in self._asked.items()
+        ]
+
+    def _round_task(self, server_round: int, asked: Mapping[str, float]) -> RecordDict:
+        params = extract(self.state.params, self.layouts, max(asked.values()))
+        return wire.encode_round_task(wire.RoundTask(server_round, asked, params))
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Fold replies as they come into the next parameters; each is dropped once folded.
+
+        A node's reply that cannot be used becomes a failure of each of its participants.
+        """
+        total = MaskedSum(self.layouts)
+        trained: list[Trained] = []
+        for reply in replies:
+            asked = self._asked.pop(self._sender(reply), None)
+            if asked is None:
+                logger.warning("Round %d: an answer nobody asked for was dropped", server_round)
+                continue
+            try:
+                part = wire.decode_round_part(_content(reply), server_round, asked, self.layouts)
+                total = total.merge(part.partial)
+            except (wire.WireError, AggregationError) as error:
+                self._fail(server_round, dict.fromkeys(asked, str(error)))
+                continue
+            trained.extend(part.trained)
+            self._fail(server_round, part.refused)
+        for asked in self._asked.values():
+            self._fail(server_round, dict.fromkeys(asked, "no reply in time"))
+        if not trained:
+            return None, None
+        # In the order of the names, so that the mean does not depend on who came first.
+        losses = [line.loss for line in sorted(trained, key=lambda line: line.name)]
+        self.state = replace(self.state, params=total.mean(self.state.params))
+        metrics = MetricRecord({"num-trained": len(trained), "loss": sum(losses) / len(losses)})
+        return wire.encode_params(self.state.params), metrics
+
+    def configure_evaluate(
+        self,
+        server_round: int,
+        arrays: ArrayRecord,
+        config: ConfigRecord,
+        grid: Grid,  # noqa: ARG002
+    ) -> list[Message]:
+        """Nothing: accuracies are the server's to measure, not a participant's to report."""
+        return []
+
+    def aggregate_evaluate(
+        self,
+        server_round: int,
+        replies: Iterable[Message],  # noqa: ARG002 - Flower's interface
+    ) -> MetricRecord | None:
+        """Nothing to aggregate."""
+        return None
+
+    def _join(self, grid: Grid) -> None:
+        """Ask every node whom it hosts until all participants are there or time is up."""
+        self.on_progress(Progress("join", 0, self.num_participants))
+        deadline = time.monotonic() + self.join_timeout_s
+        num_examples: dict[str, int] = {}
+        asked: set[int] = set()
+        while len(num_examples) < self.num_participants and time.monotonic() < deadline:
+            new = sorted(set(grid.get_node_ids()) - asked)
+            asked.update(new)
+            queues = {node: [_message(node, wire.JOIN, 0, RecordDict())] for node in new}
+            for reply in self._exchange(grid, queues, deadline - time.monotonic()):
+                self._admit(self._sender(reply), reply, num_examples)
+                self.on_progress(Progress("join", len(num_examples), self.num_participants))
+            time.sleep(_POLL_S)
+        if not num_examples:
+            reasons = {failure.reason for failure in self.state.failures}
+            why = "; ".join(sorted(reasons)) or "no node answered"
+            raise RunFailedError(f"No participant joined within {self.join_timeout_s:g} s: {why}.")
+        missing = self.num_participants - len(num_examples)
+        if missing > 0:
+            self._fail(0, {"(unknown)": f"{missing} expected participants did not join"})
+        self._update(num_examples=dict(sorted(num_examples.items())))
+
+    def _admit(self, node: int, reply: Message, num_examples: dict[str, int]) -> None:
+        try:
+            joined = wire.decode_joined(_content(reply))
+        except wire.WireError as error:
+            self._fail(0, {f"node {node}": str(error)})
+            return
+        if joined.refusal:
+            self._fail(0, {f"node {node}": joined.refusal})
+            return
+        for name, count in joined.num_examples.items():
+            if name in num_examples:
+                self._fail(0, {name: "a second node uses this name; give every node its own"})
+            elif count < 1:
+                self._fail(0, {name: "it has no training examples"})
+            else:
+                num_examples[name] = count
+                self._nodes[name] = node
+
+    def _assess(self, grid: Grid, timeout_s: float) -> None:
+        """Let participants train alone if the estimator asks for it; the server measures."""
+        if self.estimator.trains_alone and not self.state.standalone:
+            names = list(self.state.num_examples)
+            self.on_progress(Progress("contribution", 0, len(names)))
+            for reply in self._exchange(grid, self._alone_messages(), timeout_s):
+                self._measure_alone(self._sender(reply), reply)
+            missing = set(names) - self.state.standalone.keys()
+            known = {failure.participant for failure in self.state.failures}
+            self._fail(0, dict.fromkeys(sorted(missing - known), "no standalone model arrived"))
+            order = [name for name in names if name in self.state.standalone]
+            self._update(standalone={name: self.state.standalone[name] for name in order})
+        standalone = {name: m.validation for name, m in self.state.standalone.items()}
+        contributions = self.estimator.contributions(Evidence(standalone))
+        if not contributions:
+            raise RunFailedError("No participant's contribution could be assessed.")
+        self._update(contributions=contributions)
+
+    def _alone_messages(self) -> dict[int, list[Message]]:
+        model_bytes = sum(value.nbytes for value in self.state.params.values())
+        chunk = max(1, _ALONE_REPLY_BYTES // model_bytes // 10)
+        names_of: dict[int, list[str]] = {}
+        for name in sorted(self._nodes, key=lambda name: -self.state.num_examples[name]):
+            names_of.setdefault(self._nodes[name], []).append(name)
+        tasks: dict[int, list[Message]] = {}
+        for node, names in names_of.items():
+            for start in range(0, len(names), chunk):
+                task = wire.AloneTask(tuple(names[start : start + chunk]), self.state.params)
+                content = wire.encode_alone_task(task)
+                tasks.setdefault(node, []).append(_message(node, wire.TRAIN_ALONE, 0, content))
+        return tasks
+
+    def _measure_alone(self, node: int, reply: Message) -> None:
+        try:
+            answer = wire.decode_alone_reply(_content(reply))
+        except wire.WireError as error:
+            self._fail(0, {f"node {node}": str(error)})
+            return
+        self._fail(0, answer.refused)
+        measured = dict(self.state.standalone)
+        for name, params in answer.models.items():
+            if self._nodes.get(name) != node or name in measured:
+                self._fail(0, {name: "a standalone model that nobody asked for was dropped"})
+                continue
+            # At the full width: alone, a participant has no reason to train a smaller model.
+            measured[name] = self.measure(params, (1.0,))[0]
+        self._update(standalone=measured)
+        work = sum(self.state.num_examples[name] for name in measured)
+        self._tell("contribution", len(measured), len(self.state.num_examples), alone=work)
+
+    def _round(
+        self, grid: Grid, server_round: int, num_rounds: int, timeout: float, config: ConfigRecord
+    ) -> None:
+        started = time.monotonic()
+        messages = self.configure_train(server_round, ArrayRecord(), config, grid)
+        queues = {message.metadata.dst_node_id: [message] for message in messages}
+        _, metrics = self.aggregate_train(server_round, self._exchange(grid, queues, timeout))
+        if metrics is None:
+            reasons = sorted(
+                {f.reason for f in self.state.failures if f.server_round == server_round}
+            )
+            raise RunFailedError(
+                f"No participant was trained in round {server_round}: "
+                f"{'; '.join(reasons) or 'no node answered in time'}."
+            )
+        ends = (self.ladder[0], self.ladder[-1])
+        narrow, wide = self.measure(self.state.params, ends)
+        log = RoundLog(
+            server_round=server_round,
+            num_trained=int(str(metrics["num-trained"])),
+            loss=float(str(metrics["loss"])),
+            accuracy=wide.validation,
+            narrow_accuracy=narrow.validation,
+            seconds=time.monotonic() - started,
+        )
+        self._update(server_round=server_round, rounds=(*self.state.rounds, log))
+        self._tell("training", server_round, num_rounds, accuracy=wide.validation)
+
+    def _allocate(self) -> None:
+        self.on_progress(Progress("curve", 0, len(self.ladder), 1.0))
+        curve = tuple(self.measure(self.state.params, self.ladder))
+        self.on_progress(Progress("rewards", 0, len(self.state.contributions), 1.0))
+        accuracies = [point.validation for point in curve]
+        self._update(
+            curve=curve, levels=self.method.ends_with(self.state.contributions, accuracies)
+        )
+
+    def _exchange(
+        self, grid: Grid, queues: Mapping[int, Sequence[Message]], timeout_s: float
+    ) -> Iterator[Message]:
+        """Send each node its messages, one at a time, and yield replies as they arrive.
+
+        What has not come after ``timeout_s`` is not yielded.
+        """
+        deadline = time.monotonic() + timeout_s
+        waiting = {node: deque(messages) for node, messages in queues.items()}
+        pending: set[str] = set()
+        ready = list(waiting)
+        self._sent = {}
+        while (ready or pending) and time.monotonic() < deadline:
+            for node in ready:
+                if waiting[node]:
+                    for message_id in grid.push_messages([waiting[node].popleft()]):
+                        self._sent[message_id] = node
+                        pending.add(message_id)
+            ready = []
+            for reply in grid.pull_messages(list(pending)) if pending else ():
+                pending.discard(reply.metadata.reply_to_message_id)
+                ready.append(self._sent[reply.metadata.reply_to_message_id])
+                yield reply
+            if pending and not ready:
+                time.sleep(_POLL_S)
+
+    def _sender(self, reply: Message) -> int:
+        """Return the node that was asked: an error of Flower's own names another sender."""
+        return self._sent.get(reply.metadata.reply_to_message_id, reply.metadata.src_node_id)
+
+    def _tell(
+        self, stage: str, done: int, total: int, *, alone: int = 0, accuracy: float | None = None
+    ) -> None:
+        rounds = done if stage == "training" else 0
+        fraction, left = self._clock.after(alone, rounds)
+        self.on_progress(Progress(stage, done, total, fraction, accuracy, left))
+
+    def _fail(self, server_round: int, reasons: Mapping[str, str] | None) -> None:
+        for name, reason in (reasons or {}).items():
+            logger.warning("Round %d, %s: %s", server_round, name, reason)
+            failure = Failure(server_round, name, reason)
+            self.state = replace(self.state, failures=(*self.state.failures, failure))
+
+    def _update(self, **changes: object) -> None:
+        self.state = replace(self.state, **changes)  # type: ignore[arg-type]  # fields by name
+        self.on_state(self.state)
+
+
+class _WorkClock:
+    """Judges the time left by the work done, counted in passes over one example.
+
+    A pass of the one-pass sandwich costs about 1.1 of a plain one.
+    """
+
+    def __init__(self, num_examples: int, num_rounds: int) -> None:
+        self._started = time.monotonic()
+        self._examples = max(1, num_examples)
+        self._rounds = max(1, num_rounds)
+        self._alone = 0
+
+    def after(self, alone: int, rounds: int) -> tuple[float, float]:
+        """Return (fraction done, seconds left); ``alone`` counts examples trained alone."""
+        self._alone = max(self._alone, alone)
+        done = self._alone / self._examples + 1.1 * rounds / self._rounds
+        fraction = min(1.0, done / 2.1)
+        elapsed = time.monotonic() - self._started
+        return fraction, elapsed * (1 - fraction) / max(fraction, 1e-6)
+
+
+def _message(node: int, kind: str, server_round: int, content: RecordDict) -> Message:
+    return Message(content, dst_node_id=node, message_type=kind, group_id=str(server_round))
+
+
+def _content(reply: Message) -> RecordDict:
+    if reply.has_error():
+        reason = " ".join(str(reply.error.reason).split())
+        raise wire.WireError(f"the node failed (code {reply.error.code}): {reason[-300:]}")
+    return reply.content

@@ -1,0 +1,35 @@
+"""Training: local (random-width training), evaluate (accuracy at widths), compute (devices)."""
+
+from aequa_flwr.training.compute import (
+    Compute,
+    DeviceError,
+    Tensors,
+    choose_compute,
+    limit_threads,
+)
+from aequa_flwr.training.evaluate import Measured, ServerData, balanced_accuracies
+from aequa_flwr.training.local import (
+    LocalPlan,
+    LocalResult,
+    TrainingError,
+    sandwich_loss,
+    scheduled_rate,
+    train_locally,
+)
+
+__all__ = [
+    "Compute",
+    "DeviceError",
+    "LocalPlan",
+    "LocalResult",
+    "Measured",
+    "ServerData",
+    "Tensors",
+    "TrainingError",
+    "balanced_accuracies",
+    "choose_compute",
+    "limit_threads",
+    "sandwich_loss",
+    "scheduled_rate",
+    "train_locally",
+]

@@ -1,0 +1,67 @@
+"""Balanced accuracy at many widths in one pass over resident tensors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.subnet import Params
+from aequa_flwr.training.compute import Compute, Tensors
+
+# Large enough to keep the cores busy, small enough that a batch's activations stay in the cache.
+_BATCH = 512
+
+
+@torch.inference_mode()
+def balanced_accuracies(
+    network: SlimNetwork, widths: Sequence[float], data: Tensors, compute: Compute
+) -> list[float]:
+    """Return the mean recall over the classes present in ``data``, for each width (ascending).
+
+    In [0, 1]; the first two layers are computed once for all widths.
+    """
+    x, y = data
+    num_classes = int(y.max()) + 1
+    hits = torch.zeros(len(widths), num_classes, dtype=torch.int64, device=x.device)
+    for start in range(0, len(y), _BATCH):
+        labels = y[start : start + _BATCH]
+        with compute.autocast():
+            logits = network.forward_nested(x[start : start + _BATCH], widths)
+        for row, values in enumerate(logits):
+            hits[row] += torch.bincount(labels[values.argmax(1) == labels], minlength=num_classes)
+    present = torch.bincount(y, minlength=num_classes)
+    recalls = hits[:, present > 0].double() / present[present > 0]
+    # Recalls that add up to the same in another order differ by 1e-16, which would turn "as good
+    # as alone" into a loss; twelve digits are far finer than one example.
+    return [round(float(accuracy), 12) for accuracy in recalls.mean(dim=1)]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Balanced accuracy of one model on the validation data and, if there is any, held-out."""
+
+    validation: float
+    held_out: float | None
+
+
+@dataclass(frozen=True)
+class ServerData:
+    """The server's two sets, resident, and the network they are measured with.
+
+    Everything is chosen on ``validation``; nothing is ever chosen on ``held_out``.
+    """
+
+    network: SlimNetwork
+    compute: Compute
+    validation: Tensors
+    held_out: Tensors | None
+
+    def measure(self, params: Params, widths: Sequence[float]) -> list[Measured]:
+        """Return the accuracies of full-shape ``params`` at each of ``widths`` (ascending)."""
+        self.network.load(params)
+        tuned = balanced_accuracies(self.network, widths, self.validation, self.compute)
+        if self.held_out is None:
+            return [Measured(accuracy, None) for accuracy in tuned]
+        untouched = balanced_accuracies(self.network, widths, self.held_out, self.compute)
+        return [Measured(*pair) for pair in zip(tuned, untouched, strict=True)]

@@ -1,0 +1,128 @@
+"""Local training (paper, Algorithm 1): each batch at the widest width and at a random one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.training.compute import Compute, Tensors
+
+
+class TrainingError(RuntimeError):
+    """Training that cannot give a usable model; the text is a sentence for the record."""
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    """How a participant trains between receiving and returning parameters.
+
+    ``learning_rates`` has one entry for each epoch. ``p_min`` is the narrowest width drawn;
+    None trains at the received width alone, which at width 1.0 is plain FedAvg. With
+    ``distillation`` the narrow pass learns from the wide one's detached soft-max, not from
+    the labels.
+    """
+
+    learning_rates: tuple[float, ...]
+    batch_size: int
+    momentum: float
+    p_min: float | None
+    distillation: bool = False
+
+
+@dataclass(frozen=True)
+class LocalResult:
+    """The trained sub-network's parameters, and the mean loss of its wide passes."""
+
+    params: dict[str, NDArray]
+    loss: float
+
+
+def scheduled_rate(rate: float, schedule: str, server_round: int, rounds: int) -> float:
+    """Return the learning rate of ``server_round``, which counts from 1 to ``rounds``.
+
+    "step" divides it by 10 at 50 % of the rounds and again at 75 %; "paper" does so only when
+    there are at least 100; "constant" never.
+    """
+    if schedule == "constant" or (schedule == "paper" and rounds < 100):
+        return rate
+    over = (server_round - 1) / rounds
+    return float(rate * 0.1 ** ((over >= 0.5) + (over >= 0.75)))
+
+
+def train_locally(
+    network: SlimNetwork,
+    received: Params,
+    width: float,
+    data: Tensors,
+    plan: LocalPlan,
+    rng: np.random.Generator,
+    compute: Compute,
+) -> LocalResult:
+    """Train ``received``, the sub-network of ``width``, on ``data``.
+
+    ``network`` is a resident module on the compute's device, overwritten in place; only its
+    prefixes of ``width`` are used. Momentum starts from zero. Raises TrainingError when the
+    loss stops being finite.
+    """
+    network.load(received, width)
+    optimizer = torch.optim.SGD(network.parameters(), momentum=plan.momentum, foreach=True)
+    x, y = data
+    total = torch.zeros((), device=x.device)
+    num_steps = 0
+    for rate in plan.learning_rates:
+        optimizer.param_groups[0]["lr"] = rate
+        for rows, narrow in _steps(len(y), width, plan, rng):
+            batch = torch.from_numpy(rows).to(x.device)
+            optimizer.zero_grad(set_to_none=True)
+            with compute.autocast():
+                loss, wide_loss = sandwich_loss(
+                    network, x[batch], y[batch], width, narrow, distillation=plan.distillation
+                )
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            optimizer.step()
+            total += wide_loss.detach()
+            num_steps += 1
+    if not torch.isfinite(total):
+        raise TrainingError("the loss is no longer a finite number; lower the learning rate")
+    return LocalResult(network.dump(width), float(total) / num_steps)
+
+
+def sandwich_loss(
+    network: SlimNetwork,
+    x: Tensor,
+    y: Tensor,
+    width: float,
+    narrow: float | None,
+    *,
+    distillation: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return (wide + narrow, wide) cross-entropy of one batch; the gradients accumulate.
+
+    The one-pass form: both widths share the first two layers. ``narrow`` None is the wide
+    pass alone.
+    """
+    if narrow is None:
+        wide_loss = F.cross_entropy(network(x, width), y)
+        return wide_loss, wide_loss
+    narrow_logits, wide_logits = network.forward_nested(x, (narrow, width))
+    wide_loss = F.cross_entropy(wide_logits, y)
+    target = wide_logits.detach().softmax(dim=1) if distillation else y
+    return wide_loss + F.cross_entropy(narrow_logits, target), wide_loss
+
+
+def _steps(
+    num_examples: int, width: float, plan: LocalPlan, rng: np.random.Generator
+) -> Iterator[tuple[npt.NDArray[np.int64], float | None]]:
+    """Yield the rows and the narrow width of each step of one epoch; the last may be short."""
+    order = rng.permutation(num_examples)
+    starts = range(0, num_examples, plan.batch_size)
+    draws = None if plan.p_min is None else rng.uniform(plan.p_min, width, size=len(starts))
+    for step, start in enumerate(starts):
+        narrow = None if draws is None else float(draws[step])
+        yield order[start : start + plan.batch_size], narrow

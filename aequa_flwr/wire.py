@@ -1,0 +1,308 @@
+"""Dataclasses to and from Flower records: every record key and the protocol version."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, MessageType, RecordDict
+
+from aequa_flwr.aggregation import SCALE, AggregationError, Int64, MaskedSum
+from aequa_flwr.hosting import RoundPart, Trained
+from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.slim.width import Layouts, prefix
+
+# Raise it with every change of a record; a node of another version is refused when it joins.
+PROTOCOL_VERSION = 1
+
+JOIN = f"{MessageType.QUERY}.join"
+TRAIN_ALONE = f"{MessageType.TRAIN}.alone"
+TRAIN_ROUND = MessageType.TRAIN
+
+_HEAD, _PARAMS = "aequa", "params"
+T = TypeVar("T", int, float, str)
+
+
+class WireError(ValueError):
+    """A message that does not say what it should; the text is for the record."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A node's answer to joining: whom it hosts and how many examples each has.
+
+    ``refusal`` is not empty when the node cannot take part; it says why and what to do.
+    """
+
+    num_examples: Mapping[str, int] = field(default_factory=dict)
+    refusal: str = ""
+    protocol: int = PROTOCOL_VERSION
+
+
+@dataclass(frozen=True)
+class AloneTask:
+    """Train these participants alone, from ``params``."""
+
+    names: tuple[str, ...]
+    params: Params
+
+
+@dataclass(frozen=True)
+class AloneReply:
+    """The models trained alone, and who could not be trained and why."""
+
+    models: Mapping[str, Params]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RoundTask:
+    """Train these participants at these widths; ``params`` are of the widest of them."""
+
+    server_round: int
+    widths: Mapping[str, float]
+    params: Params
+
+
+def encode_joined(joined: Joined) -> RecordDict:
+    """Pack a node's answer to joining."""
+    head = ConfigRecord(
+        {
+            "protocol": joined.protocol,
+            "names": list(joined.num_examples),
+            "num-examples": list(joined.num_examples.values()),
+            "refusal": joined.refusal,
+        }
+    )
+    return RecordDict({_HEAD: head})
+
+
+def decode_joined(content: RecordDict) -> Joined:
+    """Unpack it; raises WireError for another protocol version before reading anything else."""
+    head = _head(content)
+    protocol = _scalar(head, "protocol", int)
+    if protocol != PROTOCOL_VERSION:
+        raise WireError(
+            f"the node speaks protocol {protocol} and the server {PROTOCOL_VERSION}; install the "
+            "same version of aequa-flwr on both"
+        )
+    names, counts = _list(head, "names", str), _list(head, "num-examples", int)
+    if len(names) != len(counts) or len(set(names)) != len(names):
+        raise WireError("the participants and their numbers of examples do not match")
+    return Joined(dict(zip(names, counts, strict=True)), _scalar(head, "refusal", str))
+
+
+def encode_alone_task(task: AloneTask) -> RecordDict:
+    """Pack the task of training alone."""
+    head = ConfigRecord({"names": list(task.names)})
+    return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params)})
+
+
+def decode_alone_task(content: RecordDict) -> AloneTask:
+    """Unpack it."""
+    return AloneTask(tuple(_list(_head(content), "names", str)), _floats(content, _PARAMS))
+
+
+def encode_alone_reply(reply: AloneReply) -> RecordDict:
+    """Pack standalone models: one array record for each participant."""
+    head = ConfigRecord({"names": list(reply.models), **_refused(reply.refused)})
+    models = {f"model.{k}": encode_params(model) for k, model in enumerate(reply.models.values())}
+    return RecordDict({_HEAD: head, **models})
+
+
+def decode_alone_reply(content: RecordDict) -> AloneReply:
+    """Unpack them."""
+    head = _head(content)
+    names = _list(head, "names", str)
+    models = {name: _floats(content, f"model.{k}") for k, name in enumerate(names)}
+    return AloneReply(models, _read_refused(head))
+
+
+def encode_round_task(task: RoundTask) -> RecordDict:
+    """Pack a round's task."""
+    head = ConfigRecord(
+        {
+            "server-round": task.server_round,
+            "names": list(task.widths),
+            "widths": list(task.widths.values()),
+        }
+    )
+    return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params)})
+
+
+def decode_round_task(content: RecordDict) -> RoundTask:
+    """Unpack it."""
+    head = _head(content)
+    names, widths = _list(head, "names", str), _list(head, "widths", float)
+    if not names or len(names) != len(widths):
+        raise WireError("a round's task must name its participants and a width for each")
+    params = _floats(content, _PARAMS)
+    return RoundTask(
+        _scalar(head, "server-round", int), dict(zip(names, widths, strict=True)), params
+    )
+
+
+def encode_round_part(server_round: int, part: RoundPart) -> RecordDict:
+    """Pack a node's part of a round.
+
+    A sum of one travels as float32, half the bytes of its integers and without loss: what
+    rounding to the step leaves of a float32 is still one.
+    """
+    partial = part.partial
+    weight = sum(partial.weights.values())
+    widest = max(partial.weights, default=1.0)
+    sums = {
+        name: np.ascontiguousarray(value[prefix(partial.layouts[name], widest)])
+        for name, value in partial.sums.items()
+    }
+    if partial.count == 1:
+        arrays = {name: (s / (weight * SCALE)).astype(np.float32) for name, s in sums.items()}
+    else:
+        arrays = cast(dict[str, NDArray], sums)
+    head = ConfigRecord(
+        {
+            "server-round": server_round,
+            "names": [line.name for line in part.trained],
+            "widths": [line.width for line in part.trained],
+            "num-examples": [line.num_examples for line in part.trained],
+            "losses": [line.loss for line in part.trained],
+            "sum-widths": list(partial.weights),
+            "sum-weights": list(partial.weights.values()),
+            "sum-count": partial.count,
+            # As text: a protocol integer has 64 bits, the bound may need more in between.
+            "sum-bound": str(partial.bound),
+            **_refused(part.refused),
+        }
+    )
+    return RecordDict({_HEAD: head, _PARAMS: encode_params(arrays)})
+
+
+def decode_round_part(
+    content: RecordDict, server_round: int, asked: Mapping[str, float], layouts: Layouts
+) -> RoundPart:
+    """Unpack a node's part of ``server_round``, in which it was ``asked`` for these widths.
+
+    Raises WireError for another round, or for participants or widths that nobody asked for.
+    """
+    head = _head(content)
+    if (answered := _scalar(head, "server-round", int)) != server_round:
+        raise WireError(f"the reply is to round {answered}, not {server_round}")
+    trained = tuple(
+        Trained(*line)
+        for line in zip(
+            _list(head, "names", str),
+            _list(head, "widths", float),
+            _list(head, "num-examples", int),
+            _list(head, "losses", float),
+            strict=False,
+        )
+    )
+    refused = _read_refused(head)
+    answered_names = [line.name for line in trained] + list(refused)
+    if sorted(answered_names) != sorted(asked):
+        raise WireError("the reply is not about the participants that were asked for")
+    if any(line.width != asked[line.name] or line.num_examples < 1 for line in trained):
+        raise WireError("a participant trained another width than asked, or no examples")
+    partial = _read_sum(content, head, layouts)
+    if partial.count != len(trained):
+        raise WireError(f"the sum is of {partial.count} participants, not {len(trained)}")
+    return RoundPart(partial, trained, refused)
+
+
+def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> MaskedSum:
+    widths, weights = _list(head, "sum-widths", float), _list(head, "sum-weights", int)
+    count = _scalar(head, "sum-count", int)
+    if len(widths) != len(weights) or any(weight < 1 for weight in weights):
+        raise WireError("the widths and weights of the sum do not match")
+    if count == 0:
+        return MaskedSum(layouts)
+    if not 1 <= len(widths) <= count or not all(0 < width <= 1 for width in widths):
+        raise WireError("the sum's widths are impossible")
+    try:
+        if count == 1:
+            return MaskedSum(layouts).add(_floats(content, _PARAMS), widths[0], weights[0])
+        sums = _embed_sums(_ndarrays(content, _PARAMS), layouts, max(widths))
+        bound = int(_scalar(head, "sum-bound", str))
+        whole = MaskedSum(layouts, sums, dict(zip(widths, weights, strict=True)), count, bound)
+        return MaskedSum(layouts).merge(whole)
+    except (AggregationError, ValueError) as error:
+        raise WireError(str(error)) from error
+
+
+def _embed_sums(
+    arrays: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]],
+    layouts: Layouts,
+    width: float,
+) -> dict[str, Int64]:
+    if arrays.keys() != layouts.keys():
+        raise WireError("the tensors of the sum are not those of the network")
+    sums: dict[str, Int64] = {}
+    for name, value in arrays.items():
+        layout = layouts[name]
+        if value.dtype != np.int64 or value.ndim != len(layout):
+            raise WireError(f"{name} is not a sum of 64-bit integers")
+        pairs = list(zip(layout, value.shape, strict=True))
+        if any(axis is not None and axis.extent(width) != size for axis, size in pairs):
+            raise WireError(f"{name} has shape {value.shape}, not that of width {width:g}")
+        full = np.zeros([size if axis is None else axis.size for axis, size in pairs], np.int64)
+        full[prefix(layout, width)] = value
+        sums[name] = full
+    return sums
+
+
+def encode_params(params: Params) -> ArrayRecord:
+    """Pack named tensors."""
+    return ArrayRecord({name: Array(value) for name, value in params.items()})
+
+
+def _ndarrays(
+    content: RecordDict, key: str
+) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
+    record = content.array_records.get(key)
+    if record is None:
+        raise WireError(f"the message lacks its arrays {key!r}")
+    try:
+        return {name: array.numpy() for name, array in record.items()}
+    except (ValueError, TypeError, KeyError, EOFError, OSError) as error:
+        raise WireError(f"an array of {key!r} cannot be read") from error
+
+
+def _floats(content: RecordDict, key: str) -> dict[str, NDArray]:
+    arrays = _ndarrays(content, key)
+    for name, value in arrays.items():
+        if value.dtype != np.float32:
+            raise WireError(f"{name} is of {value.dtype}, not float32")
+    return cast(dict[str, NDArray], arrays)
+
+
+def _head(content: RecordDict) -> ConfigRecord:
+    head = content.config_records.get(_HEAD)
+    if head is None:
+        raise WireError("the message is not one of aequa-flwr; does the node run another app?")
+    return head
+
+
+def _scalar(head: ConfigRecord, key: str, kind: type[T]) -> T:
+    value = head.get(key)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise WireError(f"the message lacks {key!r}")
+    return value
+
+
+def _list(head: ConfigRecord, key: str, kind: type[T]) -> list[T]:
+    values = head.get(key)
+    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+        raise WireError(f"the message lacks the list {key!r}")
+    return cast(list[T], values)
+
+
+def _refused(refused: Mapping[str, str] | None) -> dict[str, list[str]]:
+    refused = refused or {}
+    return {"refused": list(refused), "reasons": list(refused.values())}
+
+
+def _read_refused(head: ConfigRecord) -> dict[str, str]:
+    names, reasons = _list(head, "refused", str), _list(head, "reasons", str)
+    if len(names) != len(reasons):
+        raise WireError("the refused participants and the reasons do not match")
+    return dict(zip(names, reasons, strict=True))

@@ -1,0 +1,97 @@
+"""The ClientApp: decode a message, train the participants of this node, encode the answer."""
+
+from functools import lru_cache
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from aequa_flwr import wire
+from aequa_flwr.config import RunConfig
+from aequa_flwr.data import federated_data
+from aequa_flwr.errors import UserError
+from aequa_flwr.hosting import Host, place
+from aequa_flwr.slim.networks import build_network
+from aequa_flwr.training import (
+    LocalPlan,
+    Tensors,
+    choose_compute,
+    limit_threads,
+    scheduled_rate,
+)
+
+app = ClientApp()
+
+
+@app.query("join")
+def join(message: Message, context: Context) -> Message:
+    """Say whom this node hosts, or why it cannot take part."""
+    try:
+        config = RunConfig.parse(context.run_config)
+        data = federated_data(config.data_spec)
+        sizes = {name: len(share) for name, share in data.shares.items()}
+        node, num_nodes = (
+            int(context.node_config[key]) for key in ("partition-id", "num-partitions")
+        )
+        hosted = place(sizes, num_nodes)[node]
+        answer = wire.Joined({name: sizes[name] for name in hosted})
+    except UserError as error:
+        answer = wire.Joined(refusal=str(error).rstrip("."))
+    return Message(wire.encode_joined(answer), reply_to=message)
+
+
+@app.train("alone")
+def train_alone(message: Message, context: Context) -> Message:
+    """Train participants by themselves for as many epochs as the whole run has."""
+    config = RunConfig.parse(context.run_config)
+    task = wire.decode_alone_task(message.content)
+    rates = tuple(
+        rate
+        for server_round in range(1, config.rounds + 1)
+        for rate in _rates(config, server_round)
+    )
+    plan = LocalPlan(rates, config.batch_size, config.momentum, p_min=None)
+    models, refused = _host(config).train_alone(task.names, task.params, plan)
+    return Message(wire.encode_alone_reply(wire.AloneReply(models, refused)), reply_to=message)
+
+
+@app.train()
+def train_round(message: Message, context: Context) -> Message:
+    """Train participants for one round and return one partial sum of them all."""
+    config = RunConfig.parse(context.run_config)
+    task = wire.decode_round_task(message.content)
+    plan = LocalPlan(
+        _rates(config, task.server_round),
+        config.batch_size,
+        config.momentum,
+        # With a single width there is nothing to draw: one pass, which is FedAvg.
+        p_min=config.p_min if config.p_min < config.p_max else None,
+        distillation=config.distillation,
+    )
+    part = _host(config).train_round(task.server_round, task.widths, task.params, plan)
+    return Message(wire.encode_round_part(task.server_round, part), reply_to=message)
+
+
+def _rates(config: RunConfig, server_round: int) -> tuple[float, ...]:
+    rate = scheduled_rate(config.learning_rate, config.lr_schedule, server_round, config.rounds)
+    return (rate,) * config.local_epochs
+
+
+# A simulated node's process answers many messages: the network and the tensors stay in it.
+@lru_cache(maxsize=1)
+def _host(config: RunConfig) -> Host:
+    limit_threads(config.threads)
+    data = federated_data(config.data_spec)
+    compute = choose_compute(config.device, config.precision)
+    network = build_network(config.network, data.dataset.input_shape, data.dataset.num_classes)
+
+    @lru_cache(maxsize=None)
+    def tensors(name: str) -> Tensors:
+        return compute.resident(data.examples(name), data.dataset)
+
+    return Host(
+        network.to(compute.device),
+        compute,
+        tensors,
+        config.seed,
+        weight_by_examples=config.weighting == "examples",
+    )

@@ -1,0 +1,170 @@
+"""The ServerApp: the config becomes the parts of a run, the run becomes a record."""
+
+import logging
+import platform
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from flwr.app import ArrayRecord, Context
+from flwr.serverapp import Grid, ServerApp
+
+from aequa_flwr import __version__
+from aequa_flwr.config import RunConfig
+from aequa_flwr.contribution import ESTIMATORS
+from aequa_flwr.data import Dataset, FederatedData, federated_data
+from aequa_flwr.errors import UserError
+from aequa_flwr.methods import Aequa
+from aequa_flwr.progress import ProgressWriter
+from aequa_flwr.record import (
+    RECORD_FILE,
+    REPORT_FILE,
+    REWARDS_FOLDER,
+    DataRecord,
+    RunRecord,
+    Status,
+    Times,
+    save_record,
+    with_state,
+)
+from aequa_flwr.report import render_page
+from aequa_flwr.rewards import RewardCard, save_reward, tensor_count
+from aequa_flwr.seeding import rng_for
+from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.networks import build_network
+from aequa_flwr.slim.subnet import extract
+from aequa_flwr.strategy import AequaStrategy, RunState
+from aequa_flwr.training import ServerData, choose_compute
+
+logger = logging.getLogger(__name__)
+app = ServerApp()
+
+_PACKAGES = ("flwr", "numpy", "torch")
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Run the whole federation and leave its record in the run's folder, however it ends."""
+    config = RunConfig.parse(context.run_config)
+    folder = _open_folder(config.output or f"~/aequa-runs/{context.run_id}")
+    logger.info("The run's folder is %s", folder)
+    keeper = _Keeper(folder, config)
+    try:
+        _run(grid, config, keeper)
+    except UserError as error:
+        keeper.finish("failed", str(error))
+        raise
+    except KeyboardInterrupt:
+        keeper.finish("interrupted", "The server was stopped.")
+        raise
+    except Exception as error:
+        keeper.finish("failed", f"Unexpected {type(error).__name__}: {error}")
+        raise
+    keeper.finish("completed")
+
+
+def _open_folder(output: str) -> Path:
+    folder = Path(output).expanduser()
+    if (folder / RECORD_FILE).exists():
+        raise UserError(f"{folder} already holds a run; choose another output folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+class _Keeper:
+    """Keeps the record of a run on disk up to date from its first second."""
+
+    def __init__(self, folder: Path, config: RunConfig) -> None:
+        self.folder = folder
+        self._started = time.monotonic()
+        # Where a run's files are is not what it computed.
+        values = {key: value for key, value in config.to_flower().items() if key != "output"}
+        versions = {"aequa-flwr": __version__, "python": platform.python_version()}
+        versions |= {name: version(name) for name in _PACKAGES}
+        times = Times(started=datetime.now(UTC).isoformat(timespec="seconds"))
+        self.record = RunRecord("running", "", values, versions, times=times)
+        save_record(folder, self.record)
+
+    def update(self, record: RunRecord) -> None:
+        """Replace the record."""
+        self.record = record
+        save_record(self.folder, record)
+
+    def finish(self, status: Status, reason: str = "") -> None:
+        """Write the last state of the record, and the report."""
+        times = replace(
+            self.record.times,
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            seconds=time.monotonic() - self._started,
+        )
+        self.update(replace(self.record, status=status, reason=reason, times=times))
+        (self.folder / REPORT_FILE).write_text(render_page(self.record), encoding="utf-8")
+
+
+def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
+    data = federated_data(config.data_spec)
+    network = _initial_network(config, data.dataset)
+    initial = RunState(params=network.dump())
+    ladder = network.levels(config.p_min, config.p_max)
+    sizes = [tensor_count(extract(initial.params, network.layouts, width)) for width in ladder]
+    keeper.update(replace(keeper.record, data=_describe(data)))
+    strategy = AequaStrategy(
+        method=Aequa(config.p_max, config.solver, config.epsilon, config.curve_fit, config.seed),
+        estimator=ESTIMATORS[config.contribution],
+        measure=_server_data(config, data, network).measure,
+        layouts=network.layouts,
+        ladder=ladder,
+        num_participants=config.participants,
+        join_timeout_s=config.join_timeout_s,
+        state=initial,
+        on_state=lambda state: keeper.update(with_state(keeper.record, state, ladder, sizes)),
+        on_progress=ProgressWriter(keeper.folder),
+    )
+    strategy.start(grid, ArrayRecord(), config.rounds, config.round_timeout_s)
+    _save_rewards(keeper, strategy.state, network, data.dataset)
+
+
+def _initial_network(config: RunConfig, dataset: Dataset) -> SlimNetwork:
+    init_seed = int(rng_for(config.seed, "initial weights").integers(2**31))
+    return build_network(
+        config.network, dataset.input_shape, dataset.num_classes, init_seed=init_seed
+    )
+
+
+def _server_data(config: RunConfig, data: FederatedData, network: SlimNetwork) -> ServerData:
+    compute = choose_compute(config.device, config.precision)
+    held_out = None if data.held_out is None else compute.resident(data.held_out, data.dataset)
+    validation = compute.resident(data.validation, data.dataset)
+    return ServerData(network.to(compute.device), compute, validation, held_out)
+
+
+def _describe(data: FederatedData) -> DataRecord:
+    return DataRecord(
+        dataset=data.dataset.name,
+        num_train=sum(len(share) for share in data.shares.values()),
+        num_validation=len(data.validation),
+        num_held_out=0 if data.held_out is None else len(data.held_out),
+    )
+
+
+def _save_rewards(keeper: _Keeper, state: RunState, network: SlimNetwork, dataset: Dataset) -> None:
+    """Write each participant's reward; in simulation they all land in the run's folder."""
+    for line in keeper.record.participants:
+        if line.width is None or line.reward_accuracy is None:
+            continue
+        sub_params = extract(state.params, network.layouts, line.width)
+        card = RewardCard(
+            participant=line.name,
+            width=line.width,
+            accuracy=line.reward_accuracy,
+            num_parameters=tensor_count(sub_params),
+            dataset=dataset.name,
+            input_shape=dataset.input_shape,
+            num_classes=dataset.num_classes,
+            mean=dataset.mean,
+            std=dataset.std,
+            layers=tuple(network.plain(line.width)),
+        )
+        save_reward(keeper.folder / REWARDS_FOLDER, card, sub_params)
