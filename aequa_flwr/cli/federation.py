@@ -189,6 +189,7 @@ def write_app(folder: Path, config: RunConfig) -> None:
         f'version = "{aequa_flwr.__version__}"',
         'description = "Fair model rewards in federated learning"',
         'license = { file = "LICENSE" }',
+        'dependencies = ["flwr[simulation]>=1.41,<1.42"]',
         "[tool.flwr.app]",
         'publisher = "aequa"',
         "fab-format-version = 1",
