@@ -21,7 +21,7 @@ _HOME = {
     "load_record": "aequa_flwr.record",
     "load_reward": "aequa_flwr.rewards",
 }
-__all__ = list(_HOME)  # noqa: PLE0605 - one list of names, not two that drift apart
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> object:

@@ -141,12 +141,12 @@ class AequaStrategy(Strategy):
     def start(
         self,
         grid: Grid,
-        initial_arrays: ArrayRecord,  # noqa: ARG002 - Flower's; ours come with the state
+        initial_arrays: ArrayRecord,
         num_rounds: int = 3,
         timeout: float = 3600,
         train_config: ConfigRecord | None = None,
-        evaluate_config: ConfigRecord | None = None,  # noqa: ARG002 - the server evaluates
-        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,  # noqa: ARG002
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
         """Run all stages; ``timeout`` is how long a round may take, in seconds."""
         self.summary()
@@ -174,7 +174,7 @@ class AequaStrategy(Strategy):
         server_round: int,
         arrays: ArrayRecord,
         config: ConfigRecord,
-        grid: Grid,  # noqa: ARG002
+        grid: Grid,
     ) -> list[Message]:
         """Return one message for each node: whom to train at what width, and their parameters.
 
@@ -230,7 +230,7 @@ class AequaStrategy(Strategy):
         server_round: int,
         arrays: ArrayRecord,
         config: ConfigRecord,
-        grid: Grid,  # noqa: ARG002
+        grid: Grid,
     ) -> list[Message]:
         """Nothing: accuracies are the server's to measure, not a participant's to report."""
         return []
@@ -238,7 +238,7 @@ class AequaStrategy(Strategy):
     def aggregate_evaluate(
         self,
         server_round: int,
-        replies: Iterable[Message],  # noqa: ARG002 - Flower's interface
+        replies: Iterable[Message],
     ) -> MetricRecord | None:
         """Nothing to aggregate."""
         return None

@@ -1,6 +1,6 @@
 """The ClientApp: decode a message, train the participants of this node, encode the answer."""
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -84,7 +84,7 @@ def _host(config: RunConfig) -> Host:
     compute = choose_compute(config.device, config.precision)
     network = build_network(config.network, data.dataset.input_shape, data.dataset.num_classes)
 
-    @lru_cache(maxsize=None)
+    @cache
     def tensors(name: str) -> Tensors:
         return compute.resident(data.examples(name), data.dataset)
 

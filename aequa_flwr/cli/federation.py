@@ -56,6 +56,21 @@ class LocalFederation:
     home: Path
     logs: Path
     env: Mapping[str, str]
+    port: int
+    link: "subprocess.Popen[bytes]"
+
+    def wait_until_ready(self) -> None:
+        """Return when the SuperLink takes connections; it starts while others get ready."""
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while time.monotonic() < deadline and self.link.poll() is None:
+            with socket.socket() as probe:
+                probe.settimeout(1.0)
+                if probe.connect_ex((_HOST, self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        code = self.link.poll()
+        how = "did not start in time" if code is None else f"ended with code {code}"
+        raise FederationError(f"Flower's SuperLink {how}; see {self.logs / 'superlink.log'}.")
 
     def submit(self, config: RunConfig, size: Size) -> int:
         """Start a run of this installation's own code and return its id."""
@@ -118,8 +133,13 @@ def local_federation(logs: Path, port: int | None = None) -> Iterator[LocalFeder
     try:
         with (logs / "superlink.log").open("wb") as log:
             link = subprocess.Popen(
-                [_tool("flower-superlink"), "--simulation", "--insecure", "--host", _HOST]
-                + ["--port", str(port), "--disable-runtime-dependency-installation"],
+                [
+                    _tool("flower-superlink"),
+                    "--simulation",
+                    "--insecure",  # plain HTTP, which never leaves this machine's loopback
+                    "--disable-runtime-dependency-installation",
+                    *("--host", _HOST, "--port", str(port)),
+                ],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -127,8 +147,7 @@ def local_federation(logs: Path, port: int | None = None) -> Iterator[LocalFeder
                 cwd=home,
                 start_new_session=True,  # Ctrl-C is ours to handle, in order
             )
-        _wait_until_ready(link, port, logs)
-        yield LocalFederation(home, logs, env)
+        yield LocalFederation(home, logs, env, port, link)
     finally:
         stop_all(env)
         shutil.rmtree(home, ignore_errors=True)
@@ -253,15 +272,3 @@ def _checked_port(port: int) -> int:
                 "--port, or leave --port out for a free one."
             ) from None
     return port
-
-
-def _wait_until_ready(link: "subprocess.Popen[bytes]", port: int, logs: Path) -> None:
-    deadline = time.monotonic() + _READY_TIMEOUT_S
-    while time.monotonic() < deadline and link.poll() is None:
-        with socket.socket() as probe:
-            probe.settimeout(1.0)
-            if probe.connect_ex((_HOST, port)) == 0:
-                return
-        time.sleep(0.05)
-    how = "did not start in time" if link.poll() is None else f"ended with code {link.returncode}"
-    raise FederationError(f"Flower's SuperLink {how}; see {logs / 'superlink.log'}.")

@@ -89,11 +89,17 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     size = _choose_size(config, options.workers, options.nodes, console)
     folder = _make_folder(config)
     try:
-        with local_federation(folder / "logs", options.port) as federation:
-            # While the SuperLink starts: what is wrong with the data is said at once.
+        with (
+            ProgressView(console) as view,
+            local_federation(folder / "logs", options.port) as federation,
+        ):
+            view.say("Checking the data")
             federated_data(config.data_spec)
+            view.say("Starting Flower")
+            federation.wait_until_ready()
             run_id = federation.submit(config, size)
-            status = _watch(federation, run_id, folder, console)
+            status = _watch(federation, run_id, folder, view)
+            view.say("Stopping Flower")
     except KeyboardInterrupt:
         _close_record(folder, config, "interrupted", "The run was interrupted by the user.")
         console.print(f"Interrupted; what was reached is in {folder}.", soft_wrap=True)
@@ -135,17 +141,20 @@ def _choose_size(
         if value is not None and value < 1:
             raise UserError(f"{name} {value} is not possible; use at least 1.")
     gpus = _count_gpus(config.device)
-    most = (
-        gpus or len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
+    most = gpus or _count_cores()
     if workers is not None and workers > most:
         console.print(
             f"{workers} workers are more than the {most} there is room for; using {most}."
         )
     count = min(workers or most, most, config.participants)
     return Size(count, min(nodes or count, config.participants), 1.0 if gpus else 0.0)
+
+
+def _count_cores() -> int:
+    """Return how many cores this process may use, which a container or taskset may limit."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _count_gpus(device: str) -> int:
@@ -170,21 +179,20 @@ def _make_folder(config: RunConfig) -> Path:
     return folder
 
 
-def _watch(federation: LocalFederation, run_id: int, folder: Path, console: Console) -> str:
+def _watch(federation: LocalFederation, run_id: int, folder: Path, view: ProgressView) -> str:
     """Show progress until the run ends; returns Flower's word for how it ended."""
     reader = ProgressReader(folder)
     log = federation.follow(run_id)
-    with ProgressView(console) as view:
-        while True:
-            over = log.poll() is not None
-            for progress in reader.new():
-                view.show(progress)
-            if over:
-                status = federation.status(run_id)
-                if status.startswith("finished"):
-                    return status
-                log = federation.follow(run_id)  # the stream broke, the run did not
-            time.sleep(_POLL_S)
+    while True:
+        over = log.poll() is not None
+        for progress in reader.new():
+            view.show(progress)
+        if over:
+            status = federation.status(run_id)
+            if status.startswith("finished"):
+                return status
+            log = federation.follow(run_id)  # the stream broke, the run did not
+        time.sleep(_POLL_S)
 
 
 def _conclude(folder: Path, config: RunConfig, status: str, console: Console) -> int:

@@ -1,6 +1,7 @@
 """What people see in the terminal: progress while a run goes on, tables when it is over."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +21,7 @@ from aequa_flwr.strategy import Progress
 
 _STAGES = {
     "join": "Participants joining",
-    "contribution": "Contribution: training alone",
+    "contribution": "Training alone, to assess contributions",
     "training": "Training together",
     "curve": "Measuring the accuracy curve",
     "rewards": "Allocating rewards",
@@ -47,15 +48,20 @@ class ProgressView:
                 TextColumn("{task.fields[note]}"),
             )
             self._bar = Bar(*columns, console=self._console)
-            self._task = self._bar.add_task("Starting Flower", total=1.0, note="")
+            self._task = self._bar.add_task("", total=1.0, note="")
             self._bar.start()
-        else:
-            self._console.print("Starting Flower")
         return self
 
     def __exit__(self, *_exception: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """Show a step before or after the run itself."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=text, note="")
+        else:
+            self._console.print(text)
 
     def show(self, progress: Progress) -> None:
         """Show where the run is now."""
@@ -72,11 +78,10 @@ class ProgressView:
 
 def describe(progress: Progress) -> tuple[str, str]:
     """Return the stage with its count, and accuracy and time left."""
-    unit = "round" if progress.stage == "training" else "of"
-    count = f" {progress.done} of {progress.total}" if progress.total else ""
-    text = _STAGES.get(progress.stage, progress.stage) + (
-        f", round{count}" if unit == "round" else f":{count}" if count else ""
-    )
+    count = f"{progress.done} of {progress.total}" if progress.total else ""
+    if progress.stage == "training":
+        count = f"round {count}"
+    text = f"{_STAGES.get(progress.stage, progress.stage)}: {count}".rstrip(": ")
     notes = []
     if progress.accuracy is not None:
         notes.append(f"accuracy {progress.accuracy:.1%}")
@@ -109,7 +114,7 @@ def show_record(console: Console, record: RunRecord, folder: Path) -> None:
             console.print(f"{label:8} {folder / name}", highlight=False, soft_wrap=True)
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     table = Table(*columns, highlight=False)
     for column in table.columns[1:]:
         column.justify = "right"

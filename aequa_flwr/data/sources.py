@@ -132,8 +132,8 @@ def _torchvision(kind: str, data_dir: str, download: bool) -> tuple[Examples, Ex
 def _read_writers(path: Path, num_examples: int) -> Indices:
     """Read the writer of every MNIST training image (an integer each)."""
     with np.load(path, allow_pickle=False) as archive:
-        writers = archive["train_writer"].astype(np.int64) if "train_writer" in archive else None
-    if writers is None or writers.shape != (num_examples,):
+        writers: Indices = archive.get("train_writer", np.empty(0)).astype(np.int64)
+    if writers.shape != (num_examples,):
         raise DataError(
             f"{path} must hold `train_writer`, one for each of the {num_examples} training images."
         )

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -51,8 +50,8 @@ class _SlimAffine(SlimLayer):
     its classes.
     """
 
-    weight: nn.Parameter
-    bias: nn.Parameter
+    weight: Tensor
+    bias: Tensor
 
     def __init__(self, in_axis: Axis | None, out_axis: Axis | None) -> None:
         super().__init__()
@@ -119,7 +118,8 @@ class SlimConv2d(_SlimAffine):
         super().__init__(Axis(in_channels) if slim_in else None, Axis(out_channels))
         reference = nn.Conv2d(in_channels, out_channels, kernel)
         self.kernel = kernel
-        self.weight, self.bias = reference.weight, _present(reference.bias)
+        assert reference.bias is not None  # typed as optional even where it was asked for
+        self.weight, self.bias = reference.weight, reference.bias
 
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolve."""
@@ -165,12 +165,12 @@ class Channelwise(SlimLayer):
         self.description = layer
         self.layer = layer.build()
 
-    def forward(self, x: Tensor, width: float) -> Tensor:  # noqa: ARG002 - the interface's
+    def forward(self, x: Tensor, width: float) -> Tensor:
         """Apply the layer."""
         result: Tensor = self.layer(x)
         return result
 
-    def forward_nested(self, x: Nested, widths: Sequence[float]) -> Nested:  # noqa: ARG002
+    def forward_nested(self, x: Nested, widths: Sequence[float]) -> Nested:
         """Apply the layer; what was shared stays shared."""
         return Nested(tuple(self.layer(t) for t in x.tensors), x.shared)
 
@@ -178,11 +178,6 @@ class Channelwise(SlimLayer):
         """No parameters."""
         return {}
 
-    def plain(self, width: float) -> PlainLayer:  # noqa: ARG002 - the interface's
+    def plain(self, width: float) -> PlainLayer:
         """Return itself."""
         return self.description
-
-
-def _present(bias: torch.nn.Parameter | None) -> torch.nn.Parameter:
-    assert bias is not None  # torch types a layer's bias as optional even where it asked for one
-    return bias

@@ -9,7 +9,6 @@ from torch import Tensor
 from aequa_flwr.data.sources import Dataset, Examples
 from aequa_flwr.errors import UserError
 
-
 # Inputs (n, channels, height, width) and labels (n,) on one device.
 Tensors = tuple[Tensor, Tensor]
 

@@ -1,20 +1,11 @@
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from aequa_flwr.record import (
-    CurvePoint,
-    DataRecord,
-    HeldOutAccuracies,
-    ParticipantRecord,
-    RoundRecord,
-    RunRecord,
-    Times,
-)
+from aequa_flwr.record import CurvePoint, DataRecord, RunRecord, Times
 from aequa_flwr.report import (
     MEASURE_COLUMNS,
     PARTICIPANT_COLUMNS,
@@ -24,138 +15,11 @@ from aequa_flwr.report import (
     verdict,
 )
 from aequa_flwr.report.chart import axis
-from aequa_flwr.rewards import Measures, measure_fairness
 from aequa_flwr.strategy import Failure
+from tests.unit.report_records import CASES, failed, make_participant, make_record, small_record
 
 DASH = "\N{EN DASH}"
 VOID = {"meta", "br", "polyline", "path"}
-
-
-def make_participant(
-    name: str, contribution: float, point: CurvePoint | None, held_out: bool = False
-) -> ParticipantRecord:
-    if point is None:
-        return ParticipantRecord(name, 1200, contribution, contribution, None, None, None, None)
-    gain = point.accuracy - contribution
-    untouched = HeldOutAccuracies(contribution - 0.01, point.accuracy - 0.03, gain - 0.02)
-    return ParticipantRecord(
-        name=name,
-        num_examples=1200,
-        contribution=contribution,
-        standalone_accuracy=contribution,
-        width=point.width,
-        reward_accuracy=point.accuracy,
-        gain=gain,
-        individually_rational=gain >= 0,
-        held_out=untouched if held_out else None,
-    )
-
-
-def measured(
-    participants: Sequence[ParticipantRecord], widest: CurvePoint
-) -> tuple[Measures, Measures | None]:
-    pairs = [(p.reward_accuracy, p.contribution) for p in participants]
-    known = [(reward, given) for reward, given in pairs if reward is not None and given is not None]
-    measures = measure_fairness(widest.accuracy, [r for r, _ in known], [c for _, c in known])
-    untouched = [p.held_out for p in participants if p.held_out is not None]
-    if not untouched or widest.held_out_accuracy is None:
-        return measures, None
-    return measures, measure_fairness(
-        widest.held_out_accuracy,
-        [h.reward_accuracy for h in untouched],
-        [h.standalone_accuracy for h in untouched],
-    )
-
-
-def make_record(
-    contributions: Sequence[float],
-    gain: float = 0.15,
-    num_rounds: int = 10,
-    held_out: bool = True,
-    names: Sequence[str] = (),
-) -> RunRecord:
-    """A completed run on a ladder of 49 widths; each gets the level next to its ideal reward."""
-    curve = tuple(
-        CurvePoint(float(w), 0.95 - 0.4 * (1 - w) ** 2, 0.93 - 0.4 * (1 - w) ** 2, int(9000 * w))
-        for w in np.linspace(0.25, 1, 49)
-    )
-    participants = tuple(
-        make_participant(
-            names[i] if names else f"hospital-{i:04d}",
-            contribution,
-            min(curve, key=lambda point: abs(point.accuracy - contribution - gain)),
-            held_out,
-        )
-        for i, contribution in enumerate(contributions)
-    )
-    measures, untouched = measured(participants, curve[-1])
-    return RunRecord(
-        status="completed",
-        reason="",
-        config={"dataset": "digits", "rounds": num_rounds, "seed": 17, "p-min": 0.25},
-        versions={"aequa-flwr": "0.1.0", "python": "3.11.2"},
-        data=DataRecord("digits", 1437, 300, 60 if held_out else 0),
-        participants=participants,
-        measures=measures,
-        held_out=untouched,
-        curve=curve,
-        rounds=tuple(
-            RoundRecord(r, len(contributions), 1 / r, 0.95 - 0.5 / r, 0.7 - 0.4 / r)
-            for r in range(1, num_rounds + 1)
-        ),
-        times=Times("2026-01-05T10:00:00+00:00", "2026-01-05T10:01:30+00:00", 90.0),
-    )
-
-
-def spread(count: int) -> list[float]:
-    return [float(c) for c in np.random.default_rng(1).beta(4, 3, count) * 0.4 + 0.4]
-
-
-def without_results(record: RunRecord, num_rounds: int) -> RunRecord:
-    return replace(
-        record,
-        participants=tuple(make_participant(p.name, 0.5, None) for p in record.participants),
-        measures=None,
-        held_out=None,
-        curve=(),
-        rounds=record.rounds[:num_rounds],
-    )
-
-
-def failed() -> RunRecord:
-    return RunRecord("failed", "No node joined within 120 s.", {"rounds": 10}, {})
-
-
-def interrupted() -> RunRecord:
-    record = without_results(make_record(spread(10)), 3)
-    return replace(record, status="interrupted", reason="The server was stopped.")
-
-
-def partly_rewarded() -> RunRecord:
-    record = make_record([0.5, 0.6, 0.7], held_out=False)
-    lost = make_participant("late", 0.5, None)
-    return replace(
-        record,
-        participants=(*record.participants, lost),
-        failures=tuple(Failure(i, "late", "Timed out.") for i in range(450)),
-    )
-
-
-CASES = {
-    "2": make_record(spread(2)),
-    "10": make_record(spread(10)),
-    "50": make_record(spread(50)),
-    "3597": make_record(spread(3597)),
-    "one": make_record([0.5], num_rounds=1),
-    "long": make_record(spread(10), num_rounds=400),
-    "undefined": make_record([0.5] * 5),
-    "no held-out": make_record(spread(10), held_out=False),
-    "losers": make_record([*spread(8), 0.97, 0.99]),
-    "partly rewarded": partly_rewarded(),
-    "interrupted": interrupted(),
-    "failed": failed(),
-    "running": RunRecord("running", "", {}, {}),
-}
 
 
 class Page(HTMLParser):
@@ -253,21 +117,6 @@ def test_names_reasons_and_settings_are_text_and_never_markup() -> None:
     assert "\udcff" not in text
 
 
-def small_record() -> RunRecord:
-    """Two gain 20 and 10 points, one loses 1, one has no reward: all by hand."""
-    narrow, wide = CurvePoint(0.25, 0.7, 0.65, 100), CurvePoint(1.0, 0.9, 0.88, 1000)
-    participants = (
-        make_participant("a", 0.5, narrow, held_out=True),
-        make_participant("b", 0.8, wide, held_out=True),
-        make_participant("c", 0.91, wide, held_out=True),
-        ParticipantRecord("d", 3, None, None, None, None, None, None),
-    )
-    measures, held_out = measured(participants, wide)
-    return replace(
-        make_record([0.5]), participants=participants, measures=measures, held_out=held_out
-    )
-
-
 def test_rows_of_participants_worked_out_by_hand() -> None:
     assert PARTICIPANT_COLUMNS[2:] == ("Contribution", "Width", "Reward accuracy", "Gain")
     assert participant_rows(small_record()) == [
@@ -280,7 +129,7 @@ def test_rows_of_participants_worked_out_by_hand() -> None:
 
 def test_rows_of_measures_worked_out_by_hand() -> None:
     # Gains 20, 10, -1: mean 29/3, variance 501/3 - (29/3)^2 = 73.56. On the held-out data each is
-    # 2 less. Pearson of (70, 90, 90) and (50, 80, 91): 70/3 ... = 0.966.
+    # 2 less. Pearson of (70, 90, 90) and (50, 80, 91): 473.3 / sqrt(266.7 * 900.7) = 0.966.
     assert MEASURE_COLUMNS[1:] == ("Validation (tuned on)", "Held-out (nothing chosen on)")
     assert measure_rows(small_record()) == [
         ("Accuracy", "90.00%", "88.00%"),
