@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 _POLL_S = 0.02
 # A reply of standalone models is kept below this, however many participants a node hosts.
 _ALONE_REPLY_BYTES = 64_000_000
+# And a node answers about so many times, so that people see it advance.
+_ALONE_REPLIES = 20
 
 
 class RunFailedError(UserError):
@@ -304,12 +306,13 @@ class AequaStrategy(Strategy):
 
     def _alone_messages(self) -> dict[int, list[Message]]:
         model_bytes = sum(value.nbytes for value in self.state.params.values())
-        chunk = max(1, _ALONE_REPLY_BYTES // model_bytes // 10)
+        most = max(1, _ALONE_REPLY_BYTES // model_bytes)
         names_of: dict[int, list[str]] = {}
         for name in sorted(self._nodes, key=lambda name: -self.state.num_examples[name]):
             names_of.setdefault(self._nodes[name], []).append(name)
         tasks: dict[int, list[Message]] = {}
         for node, names in names_of.items():
+            chunk = min(most, -(-len(names) // _ALONE_REPLIES))
             for start in range(0, len(names), chunk):
                 task = wire.AloneTask(tuple(names[start : start + chunk]), self.state.params)
                 content = wire.encode_alone_task(task)

@@ -59,15 +59,16 @@ def train_round(message: Message, context: Context) -> Message:
     """Train participants for one round and return one partial sum of them all."""
     config = RunConfig.parse(context.run_config)
     task = wire.decode_round_task(message.content)
+    host = _host(config)
     plan = LocalPlan(
         _rates(config, task.server_round),
         config.batch_size,
         config.momentum,
         # With a single width there is nothing to draw: one pass, which is FedAvg.
-        p_min=config.p_min if config.p_min < config.p_max else None,
+        p_min=host.network.draws_from(config.p_min) if config.p_min < config.p_max else None,
         distillation=config.distillation,
     )
-    part = _host(config).train_round(task.server_round, task.widths, task.params, plan)
+    part = host.train_round(task.server_round, task.widths, task.params, plan)
     return Message(wire.encode_round_part(task.server_round, part), reply_to=message)
 
 

@@ -113,15 +113,17 @@ def _torchvision(kind: str, data_dir: str, download: bool) -> tuple[Examples, Ex
     root = Path(data_dir).expanduser()
     if not root.is_dir() and not download:
         raise DataError(f"The data directory {root} does not exist; create it or add --download.")
+    raw = root / kind / "raw"
     try:
         parts = [source(str(root), train=train, download=download) for train in (True, False)]
-    except (RuntimeError, OSError, ValueError) as error:
-        action = (
-            "the download failed; check the network or copy the files there"
-            if download
-            else "put the four ubyte files there or add --download"
-        )
-        raise DataError(f"{kind} cannot be read from {root / kind / 'raw'}: {action}.") from error
+    except (RuntimeError, OSError, ValueError, KeyError, AssertionError) as error:
+        if download:
+            action = "the download failed; check the network or copy the files there"
+        elif len(list(raw.glob("*-ubyte"))) < 4:
+            action = "put the four ubyte files there or add --download"
+        else:
+            action = "a file is truncated or not in MNIST's format; replace it"
+        raise DataError(f"{kind} cannot be read from {raw}: {action}.") from error
     train, test = (
         Examples(part.data.numpy()[:, None], part.targets.numpy().astype(np.int64))
         for part in parts

@@ -1,7 +1,15 @@
 """Slimmable networks: what a width is, layers that run at any, sub-networks in and out."""
 
 from aequa_flwr.slim.subnet import NDArray, Params, embed, extract
-from aequa_flwr.slim.width import Axis, Layout, Layouts, channels, distinct_widths, prefix
+from aequa_flwr.slim.width import (
+    Axis,
+    Layout,
+    Layouts,
+    channels,
+    distinct_widths,
+    prefix,
+    widest_below,
+)
 
 __all__ = [
     "Axis",
@@ -14,4 +22,5 @@ __all__ = [
     "embed",
     "extract",
     "prefix",
+    "widest_below",
 ]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from aequa_flwr.slim.layers import Nested, SlimLayer
 from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Layout, distinct_widths, prefix
+from aequa_flwr.slim.width import Layout, distinct_widths, prefix, widest_below
 
 
 class SlimNetwork(nn.Module):
@@ -53,6 +53,15 @@ class SlimNetwork(nn.Module):
     def levels(self, p_min: float, p_max: float) -> tuple[float, ...]:
         """Return the ladder of rewards: every distinct sub-network of [p_min, p_max]."""
         return distinct_widths(self.layouts, p_min, p_max)
+
+    def draws_from(self, p_min: float) -> float:
+        """Return where the random widths of training begin, so that ``p_min`` itself is trained.
+
+        Where p_min gives a layer a whole number of channels, it is the upper end of the widths
+        of its sub-network, and a draw from [p_min, p_max] meets it with probability 0. Drawn
+        from the lower end, the narrowest level gets its share like every other.
+        """
+        return widest_below(self.layouts, p_min)
 
     def plain(self, width: float) -> list[tuple[str, PlainLayer]]:
         """Describe the ordinary network that this one is at ``width``."""

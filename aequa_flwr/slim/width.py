@@ -56,19 +56,33 @@ def distinct_widths(layouts: Layouts, p_min: float, p_max: float) -> tuple[float
     widths give the same network; the upper end stands for it, so the last is ``p_max`` itself
     or the same network as ``p_max``.
     """
-    fulls = {axis.full for layout in layouts.values() for axis in layout if axis is not None}
-    # Fractions, because 8/16 and 13/26 must be one level and 1/3 and 0.3333333333333333 too.
-    steps = sorted({Fraction(k, full) for full in fulls for k in range(1, full + 1)})
+    fulls = sorted(_channel_counts(layouts))
     widths: list[float] = []
     seen: set[tuple[int, ...]] = set()
-    for width in _clipped([float(step) for step in steps], p_min, p_max):
-        network = tuple(channels(width, full) for full in sorted(fulls))
+    for width in (*(step for step in _steps(fulls) if p_min <= step < p_max), p_max):
+        network = tuple(channels(width, full) for full in fulls)
         if network not in seen:
             seen.add(network)
             widths.append(width)
     return tuple(widths)
 
 
-def _clipped(steps: Iterable[float], p_min: float, p_max: float) -> list[float]:
-    inside = [step for step in steps if p_min <= step < p_max]
-    return [*inside, p_max]
+def widest_below(layouts: Layouts, width: float) -> float:
+    """Return the largest width whose sub-network is narrower than that of ``width``; 0 if none.
+
+    Every width above it, up to ``width``, gives the same sub-network.
+    """
+    below = [step for step in _steps(_channel_counts(layouts)) if step < width - _ROUNDING_SLACK]
+    return max(below, default=0.0)
+
+
+def _channel_counts(layouts: Layouts) -> set[int]:
+    return {axis.full for layout in layouts.values() for axis in layout if axis is not None}
+
+
+def _steps(fulls: Iterable[int]) -> list[float]:
+    """Return the widths at which some layer has exactly a whole number of channels, ascending."""
+    # Fractions, because 8/16 and 13/26 must be one step, and 1/3 and 2/6.
+    return [
+        float(step) for step in sorted({Fraction(k, n) for n in fulls for k in range(1, n + 1)})
+    ]

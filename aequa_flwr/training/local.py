@@ -22,7 +22,7 @@ class TrainingError(RuntimeError):
 class LocalPlan:
     """How a participant trains between receiving and returning parameters.
 
-    ``learning_rates`` has one entry for each epoch. ``p_min`` is the narrowest width drawn;
+    ``learning_rates`` has one entry for each epoch. ``p_min`` is where the drawn widths begin;
     None trains at the received width alone, which at width 1.0 is plain FedAvg. With
     ``distillation`` the narrow pass learns from the wide one's detached soft-max, not from
     the labels.

@@ -1,0 +1,125 @@
+"""Laws of the masked sum, against entry-by-entry averages written with loops."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aequa_flwr.aggregation import AggregationError, MaskedSum
+from aequa_flwr.seeding import rng_for
+from aequa_flwr.slim import Axis, Params, extract, prefix
+
+LAYOUTS = {"w": (Axis(6), Axis(4, block=2)), "b": (Axis(6),), "free": (None,)}
+SHAPES: dict[str, tuple[int, ...]] = {"w": (6, 8), "b": (6,), "free": (3,)}
+ADDENDS = st.lists(
+    st.tuples(st.integers(0, 99), st.floats(0.05, 1.0), st.integers(1, 5000)), max_size=6
+)
+Addend = tuple[int, float, int]
+
+
+def params_of(seed: int) -> Params:
+    rng = rng_for(seed, "aggregation")
+    return {k: rng.normal(0, 10, shape).astype(np.float32) for k, shape in SHAPES.items()}
+
+
+def fold(addends: Sequence[Addend]) -> MaskedSum:
+    total = MaskedSum(LAYOUTS)
+    for seed, width, weight in addends:
+        total = total.add(extract(params_of(seed), LAYOUTS, width), width, weight)
+    return total
+
+
+def same(a: MaskedSum, b: MaskedSum) -> bool:
+    sums = all(np.array_equal(a.sums[k], b.sums[k]) for k in a.sums)
+    return sums and a.sums.keys() == b.sums.keys() and (a.weights, a.count) == (b.weights, b.count)
+
+
+@given(addends=ADDENDS, order=st.randoms())
+def test_order_does_not_matter_to_the_last_bit(addends: list[Addend], order: object) -> None:
+    shuffled = list(addends)
+    order.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis' Random
+    assert same(fold(addends), fold(shuffled))
+
+
+@given(a=ADDENDS, b=ADDENDS, c=ADDENDS)
+def test_merge_is_associative_and_empty_is_neutral(
+    a: list[Addend], b: list[Addend], c: list[Addend]
+) -> None:
+    x, y, z = fold(a), fold(b), fold(c)
+    assert same(x.merge(y).merge(z), x.merge(y.merge(z)))
+    assert same(x.merge(y).merge(z), fold([*a, *b, *c]))
+    assert same(x.merge(MaskedSum(LAYOUTS)), x)
+
+
+@given(addends=ADDENDS)
+def test_mean_is_over_those_that_hold_an_entry_and_else_the_fallback(addends: list[Addend]) -> None:
+    fallback = params_of(1000)
+    mean = fold(addends).mean(fallback)
+    for key, shape in SHAPES.items():
+        for entry in np.ndindex(shape):
+            held = [
+                (float(params_of(seed)[key][entry]), weight)
+                for seed, width, weight in addends
+                if holds(key, entry, width)
+            ]
+            if held:
+                expected = np.average([v for v, _ in held], weights=[w for _, w in held])
+                assert mean[key][entry] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+            else:
+                assert mean[key][entry] == fallback[key][entry]
+
+
+def holds(key: str, entry: tuple[int, ...], width: float) -> bool:
+    inside = prefix(LAYOUTS[key], width)
+    return all(s.stop is None or i < s.stop for i, s in zip(entry, inside, strict=True))
+
+
+def test_at_full_width_it_is_numpys_average() -> None:
+    addends = [(seed, 1.0, seed + 1) for seed in range(5)]
+    mean = fold(addends).mean(params_of(1000))
+    for key in SHAPES:
+        stack = np.stack([params_of(seed)[key].astype(np.float64) for seed, _, _ in addends])
+        expected = np.average(stack, axis=0, weights=[weight for _, _, weight in addends])
+        np.testing.assert_allclose(mean[key], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_one_addend_comes_back_unchanged() -> None:
+    mean = fold([(3, 1.0, 1)]).mean(params_of(1000))
+    for key, value in params_of(3).items():
+        np.testing.assert_allclose(mean[key], value, rtol=0, atol=2.0**-32)
+
+
+def full(value: float) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    return {k: np.full(shape, value, dtype=np.float32) for k, shape in SHAPES.items()}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
+def test_a_value_that_cannot_be_summed_is_refused(value: float) -> None:
+    before = fold([(1, 1.0, 1)])
+    with pytest.raises(AggregationError, match="not finite or absurdly large"):
+        before.add(full(value))
+    assert same(before, fold([(1, 1.0, 1)]))
+
+
+def test_an_overflow_is_refused_before_it_happens() -> None:
+    almost = MaskedSum(LAYOUTS).add(full(2.0**30))
+    with pytest.raises(AggregationError, match="overflows"):
+        almost.add(full(2.0**30))
+
+
+@pytest.mark.parametrize("weight", [0, -1])
+def test_a_weight_must_be_positive(weight: int) -> None:
+    with pytest.raises(AggregationError, match="positive"):
+        MaskedSum(LAYOUTS).add(full(1.0), weight=weight)
+
+
+def test_wrong_shapes_and_names_are_refused() -> None:
+    with pytest.raises(AggregationError, match=r"not that of width 0\.5"):
+        MaskedSum(LAYOUTS).add(full(1.0), 0.5)
+    flat = {k: v.ravel() for k, v in full(1.0).items()}
+    with pytest.raises(AggregationError, match="not that of width"):
+        MaskedSum(LAYOUTS).add(flat)
+    with pytest.raises(AggregationError, match="missing or unknown: b"):
+        MaskedSum(LAYOUTS).add({k: v for k, v in full(1.0).items() if k != "b"})

@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aequa_flwr.data import participant_names
+from aequa_flwr.hosting import place
+
+
+@given(
+    sizes=st.lists(st.integers(1, 10_000), min_size=1, max_size=60), num_nodes=st.integers(1, 70)
+)
+def test_everybody_is_placed_once_and_loads_are_within_one_participant(
+    sizes: list[int], num_nodes: int
+) -> None:
+    named = dict(zip(participant_names(len(sizes)), sizes, strict=True))
+    shares = place(named, num_nodes)
+    assert sorted(name for share in shares for name in share) == sorted(named)
+    loads = np.array([sum(named[name] for name in share) for share in shares])
+    assert loads.max() - loads.min() <= max(sizes)
+
+
+def test_one_node_per_participant_hosts_one_each() -> None:
+    shares = place({"a": 5, "b": 50, "c": 1}, 3)
+    assert sorted(shares) == [["a"], ["b"], ["c"]]
+
+
+def test_placement_ignores_the_order_it_is_told_in() -> None:
+    assert place({"a": 5, "b": 5, "c": 9}, 2) == place({"c": 9, "b": 5, "a": 5}, 2)
+
+
+@pytest.mark.parametrize(("count", "last"), [(1, "participant-01"), (3597, "participant-3597")])
+def test_names_sort_like_their_numbers(count: int, last: str) -> None:
+    names = participant_names(count)
+    assert names == sorted(names)
+    assert names[-1] == last

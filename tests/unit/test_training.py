@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.metrics import recall_score
+
+from aequa_flwr.seeding import rng_for
+from aequa_flwr.slim.networks import build_network
+from aequa_flwr.slim.plain import build_plain
+from aequa_flwr.training import (
+    DeviceError,
+    LocalPlan,
+    ServerData,
+    TrainingError,
+    balanced_accuracies,
+    choose_compute,
+    sandwich_loss,
+    scheduled_rate,
+    train_locally,
+)
+from aequa_flwr.training.compute import Tensors
+
+CPU = choose_compute("cpu", "float32")
+
+
+def batch(count: int = 50) -> Tensors:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(count, 1, 8, 8, generator=generator)
+    return x, torch.randint(0, 10, (count,), generator=generator)
+
+
+def plan(p_min: float | None, rates: tuple[float, ...] = (0.05,), **more: bool) -> LocalPlan:
+    return LocalPlan(rates, 16, 0.9, p_min, **more)
+
+
+def test_without_random_widths_it_is_plain_sgd_on_a_plain_network() -> None:
+    """Width 1.0 only equals FedAvg: torch's own layers and optimiser are the oracle."""
+    network, data = build_network("small-cnn", (1, 8, 8), 10), batch()
+    initial = network.dump()
+    result = train_locally(network, initial, 1.0, data, plan(None, (0.05, 0.01)), rng_for(1), CPU)
+    module = build_plain(network.plain(1.0), initial).train()
+    rng = rng_for(1)
+    momentum: dict[str, torch.Tensor] = {}
+    for rate in (0.05, 0.01):
+        order = rng.permutation(50)
+        for start in range(0, 50, 16):
+            rows = torch.from_numpy(order[start : start + 16])
+            module.zero_grad()
+            F.cross_entropy(module(data[0][rows]), data[1][rows]).backward()  # type: ignore[no-untyped-call]
+            for name, parameter in module.named_parameters():
+                assert parameter.grad is not None
+                momentum[name] = 0.9 * momentum.get(name, torch.zeros(())) + parameter.grad
+                parameter.data -= rate * momentum[name]
+    for name, parameter in module.named_parameters():
+        np.testing.assert_allclose(result.params[name], parameter.detach().numpy(), atol=1e-5)
+
+
+def test_the_same_rng_gives_the_same_bits_and_another_gives_others() -> None:
+    network, data = build_network("small-cnn", (1, 8, 8), 10), batch()
+    initial = network.dump()
+    runs = [
+        train_locally(network, initial, 1.0, data, plan(0.25), rng_for(seed), CPU)
+        for seed in (1, 1, 2)
+    ]
+    assert all(np.array_equal(runs[0].params[k], runs[1].params[k]) for k in initial)
+    assert not all(np.array_equal(runs[0].params[k], runs[2].params[k]) for k in initial)
+
+
+def test_a_narrow_participant_trains_its_prefix_whatever_the_rest_holds() -> None:
+    network, data = build_network("small-cnn", (1, 8, 8), 10), batch()
+    sub = network.dump(0.5)
+    clean = train_locally(network, sub, 0.5, data, plan(0.25), rng_for(1), CPU)
+    assert {k: v.shape for k, v in clean.params.items()} == {k: v.shape for k, v in sub.items()}
+    network.load({k: np.full_like(v, 1e6) for k, v in network.dump().items()})
+    dirty = train_locally(network, sub, 0.5, data, plan(0.25), rng_for(1), CPU)
+    assert all(np.array_equal(clean.params[k], dirty.params[k]) for k in sub)
+
+
+def test_distillation_teaches_the_narrow_pass_with_the_wide_softmax() -> None:
+    network, (x, y) = build_network("small-cnn", (1, 8, 8), 10), batch()
+    loss, wide = sandwich_loss(network, x, y, 1.0, 0.4, distillation=True)
+    target = network(x, 1.0).detach().softmax(1)
+    narrow = -(target * network(x, 0.4).log_softmax(1)).sum(1).mean()
+    torch.testing.assert_close(loss, wide + narrow)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert all(p.grad is not None for p in network.parameters())
+
+
+def test_a_diverging_loss_is_an_error_with_advice() -> None:
+    network = build_network("small-cnn", (1, 8, 8), 10)
+    with pytest.raises(TrainingError, match="lower the learning rate"):
+        train_locally(
+            network, network.dump(), 1.0, batch(), plan(0.25, (1e30, 1e30)), rng_for(1), CPU
+        )
+
+
+def test_mixed_precision_trains_and_returns_float32() -> None:
+    network, data = build_network("small-cnn", (1, 8, 8), 10), batch()
+    compute = choose_compute("cpu", "bfloat16")
+    result = train_locally(network, network.dump(), 1.0, data, plan(0.25), rng_for(1), compute)
+    exact = train_locally(
+        build_network("small-cnn", (1, 8, 8), 10),
+        build_network("small-cnn", (1, 8, 8), 10).dump(),
+        1.0,
+        data,
+        plan(0.25),
+        rng_for(1),
+        CPU,
+    )
+    assert all(value.dtype == np.float32 for value in result.params.values())
+    assert result.loss == pytest.approx(exact.loss, rel=0.05)
+    assert result.loss != exact.loss
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rounds", "expected"),
+    [
+        ("paper", 50, [1.0, 1.0, 1.0, 1.0]),
+        ("paper", 100, [1.0, 0.1, 0.01, 0.01]),
+        ("step", 40, [1.0, 0.1, 0.01, 0.01]),
+        ("constant", 100, [1.0, 1.0, 1.0, 1.0]),
+    ],
+)
+def test_the_schedule_steps_at_half_and_three_quarters(
+    schedule: str, rounds: int, expected: list[float]
+) -> None:
+    at = [rounds // 2, rounds // 2 + 1, rounds * 3 // 4 + 1, rounds]
+    got = [scheduled_rate(1.0, schedule, server_round, rounds) for server_round in at]
+    assert got == pytest.approx(expected)
+
+
+def test_accuracy_is_scikit_learns_mean_recall_at_every_width() -> None:
+    network, (x, y) = build_network("small-cnn", (1, 8, 8), 10), batch(700)
+    y[y == 3] = 4  # a class without examples does not count
+    widths = network.levels(0.25, 1.0)
+    got = balanced_accuracies(network, widths, (x, y), CPU)
+    for width, accuracy in zip(widths, got, strict=True):
+        predicted = network(x, width).argmax(1)
+        expected = recall_score(y, predicted, labels=sorted(set(y.tolist())), average="macro")
+        assert accuracy == pytest.approx(expected, abs=1e-9)
+
+
+def test_server_data_measures_both_sets() -> None:
+    network = build_network("small-cnn", (1, 8, 8), 10)
+    both = ServerData(network, CPU, batch(100), batch(60))
+    (measured,) = both.measure(network.dump(), (1.0,))
+    assert measured.validation == balanced_accuracies(network, (1.0,), batch(100), CPU)[0]
+    assert measured.held_out == balanced_accuracies(network, (1.0,), batch(60), CPU)[0]
+    (alone,) = ServerData(network, CPU, batch(100), None).measure(network.dump(), (1.0,))
+    assert alone.held_out is None
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    missing = "mps" if not torch.backends.mps.is_available() else "cuda"
+    with pytest.raises(DeviceError, match="is not on this machine; there is"):
+        choose_compute(missing, "float32")

@@ -1,0 +1,189 @@
+"""decode(encode(x)) == x, and what is malformed becomes a WireError."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aequa_flwr import wire
+from aequa_flwr.aggregation import MaskedSum
+from aequa_flwr.hosting import RoundPart, Trained
+from aequa_flwr.seeding import rng_for
+from aequa_flwr.slim import Axis, Params, extract
+
+LAYOUTS = {"w": (Axis(6), Axis(4)), "free": (None,)}
+NAMES = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=5)
+
+
+def params(seed: int, width: float = 1.0) -> Params:
+    rng = rng_for(seed, "wire")
+    shapes: dict[str, tuple[int, ...]] = {"w": (6, 4), "free": (3,)}
+    full = {
+        k: (rng.normal(0, 1, s) * 10.0 ** rng.integers(-12, 4)).astype(np.float32)
+        for k, s in shapes.items()
+    }
+    return extract(full, LAYOUTS, width)
+
+
+def part_of(widths: dict[str, float], weight: int = 1) -> RoundPart:
+    total = MaskedSum(LAYOUTS)
+    for k, width in enumerate(widths.values()):
+        total = total.add(params(k, width), width, weight)
+    lines = tuple(Trained(name, width, 10, 0.5) for name, width in widths.items())
+    return RoundPart(total, lines, {})
+
+
+def same_params(a: Params, b: Params) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
+
+
+def through_bytes(content: RecordDict) -> RecordDict:
+    """What really happens on the wire: every record to bytes and back."""
+    out = RecordDict()
+    for key, record in content.items():
+        if isinstance(record, ArrayRecord):
+            arrays = {
+                name: Array(dtype=a.dtype, shape=a.shape, stype=a.stype, data=bytes(a.data))
+                for name, a in record.items()
+            }
+            out[key] = ArrayRecord(arrays)
+        else:
+            assert isinstance(record, ConfigRecord)
+            out[key] = ConfigRecord.inflate(record.deflate())
+    return out
+
+
+@given(names=NAMES, refusal=st.text(max_size=20))
+def test_joined(names: list[str], refusal: str) -> None:
+    joined = wire.Joined({name: k + 1 for k, name in enumerate(names)}, refusal)
+    assert wire.decode_joined(through_bytes(wire.encode_joined(joined))) == joined
+
+
+def test_alone() -> None:
+    task = wire.AloneTask(("a", "b"), params(1))
+    back = wire.decode_alone_task(through_bytes(wire.encode_alone_task(task)))
+    assert back.names == task.names
+    assert same_params(back.params, task.params)
+    reply = wire.AloneReply({"a": params(1), "b": params(2)}, {"c": "no"})
+    got = wire.decode_alone_reply(through_bytes(wire.encode_alone_reply(reply)))
+    assert got.refused == reply.refused
+    assert all(same_params(got.models[k], reply.models[k]) for k in "ab")
+
+
+def test_round_task() -> None:
+    task = wire.RoundTask(3, {"a": 0.5, "b": 1.0}, params(1))
+    back = wire.decode_round_task(through_bytes(wire.encode_round_task(task)))
+    assert (back.server_round, back.widths) == (3, task.widths)
+    assert same_params(back.params, task.params)
+
+
+@given(
+    widths=st.dictionaries(
+        st.text(min_size=1, max_size=5), st.sampled_from([0.3, 0.5, 0.9]), max_size=4
+    ),
+    weight=st.integers(1, 100_000),
+)
+def test_round_part_is_lossless_for_one_and_for_many(widths: dict[str, float], weight: int) -> None:
+    part = part_of(widths, weight)
+    content = through_bytes(wire.encode_round_part(3, part))
+    back = wire.decode_round_part(content, 3, widths, LAYOUTS)
+    assert back.trained == part.trained
+    assert (back.partial.weights, back.partial.count) == (part.partial.weights, part.partial.count)
+    for key, value in part.partial.sums.items():
+        assert np.array_equal(back.partial.sums[key], value)
+
+
+def test_a_sum_of_one_travels_as_float32() -> None:
+    content = wire.encode_round_part(1, part_of({"a": 0.5}))
+    assert {a.dtype for a in content.array_records["params"].values()} == {"float32"}
+
+
+def head(content: RecordDict) -> ConfigRecord:
+    return content.config_records["aequa"]
+
+
+def edit(**changes: Any) -> Callable[[RecordDict], None]:
+    def change(content: RecordDict) -> None:
+        for key, value in changes.items():
+            head(content)[key.replace("_", "-")] = value
+
+    return change
+
+
+def drop(content: RecordDict) -> None:
+    del content["aequa"]
+
+
+def drop_arrays(content: RecordDict) -> None:
+    del content["params"]
+
+
+def replace_array(value: Any) -> Callable[[RecordDict], None]:
+    def change(content: RecordDict) -> None:
+        content.array_records["params"]["w"] = Array(value)
+
+    return change
+
+
+def garble(content: RecordDict) -> None:
+    array = content.array_records["params"]["w"]
+    content.array_records["params"]["w"] = Array(
+        dtype=array.dtype, shape=array.shape, stype=array.stype, data=b"garbage"
+    )
+
+
+BAD_PARTS: list[tuple[Callable[[RecordDict], None], str]] = [
+    (drop, "does the node run another app"),
+    (drop_arrays, "lacks its arrays"),
+    (garble, "cannot be read"),
+    (edit(server_round=2), "the reply is to round 2, not 3"),
+    (edit(server_round="3"), "lacks 'server-round'"),
+    (edit(names=["a", "x"]), "not about the participants that were asked for"),
+    (edit(names=["a"], refused=["b"], reasons=["no"]), "the sum is of 2 participants, not 1"),
+    (edit(widths=[1.0, 1.0]), "another width than asked"),
+    (edit(num_examples=[10, 0]), "or no examples"),
+    (edit(losses=[1, 2]), "lacks the list 'losses'"),
+    (edit(sum_weights=[1, 1, 1]), "widths and weights of the sum do not match"),
+    (edit(sum_weights=[1, -1]), "widths and weights of the sum do not match"),
+    (edit(sum_widths=[0.5, 7.0]), "widths are impossible"),
+    (edit(sum_bound="x"), "invalid literal"),
+    (edit(sum_bound=str(2**70)), "overflows"),
+    (edit(reasons=["one"]), "refused participants and the reasons"),
+    (replace_array(np.zeros((6, 4), np.float32)), "not a sum of 64-bit integers"),
+    (replace_array(np.zeros((5, 4), np.int64)), "not that of width"),
+    (replace_array(np.zeros(24, np.int64)), "not a sum of 64-bit integers"),
+]
+
+
+@pytest.mark.parametrize(("damage", "says"), BAD_PARTS)
+def test_a_malformed_part_is_refused(damage: Callable[[RecordDict], None], says: str) -> None:
+    asked = {"a": 0.5, "b": 0.9}
+    content = wire.encode_round_part(3, part_of(asked))
+    damage(content)
+    with pytest.raises(wire.WireError, match=says):
+        wire.decode_round_part(content, 3, asked, LAYOUTS)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e38])
+def test_a_single_update_that_is_not_finite_is_refused(value: float) -> None:
+    content = wire.encode_round_part(3, part_of({"a": 1.0}))
+    replace_array(np.full((6, 4), value, np.float32))(content)
+    with pytest.raises(wire.WireError, match="not finite or absurdly large"):
+        wire.decode_round_part(content, 3, {"a": 1.0}, LAYOUTS)
+
+
+def test_another_protocol_is_refused_with_what_to_do() -> None:
+    content = wire.encode_joined(wire.Joined({"a": 1}, protocol=99))
+    with pytest.raises(wire.WireError, match=r"speaks protocol 99 .* install the same version"):
+        wire.decode_joined(content)
+
+
+def test_float64_parameters_are_refused() -> None:
+    content = wire.encode_round_task(wire.RoundTask(1, {"a": 1.0}, params(1)))
+    replace_array(np.zeros((6, 4)))(content)
+    with pytest.raises(wire.WireError, match="float64, not float32"):
+        wire.decode_round_task(content)
