@@ -4,5 +4,8 @@
 class UserError(Exception):
     """Something the user can change; its text is one sentence that says what.
 
-    The command line prints the text and exits non-zero; a traceback is shown only on request.
+    The command line prints the text and ends with ``exit_code``; a traceback is shown only on
+    request.
     """
+
+    exit_code = 1

@@ -115,13 +115,12 @@ class LocalFederation:
 
 
 @contextmanager
-def local_federation(logs: Path, port: int | None = None) -> Iterator[LocalFederation]:
+def local_federation(logs: Path, port: int) -> Iterator[LocalFederation]:
     """Start a SuperLink with a home of its own; stop all that came of it on leaving.
 
     Its own home and port, because a SuperLink that another project started would run that
-    project's code. ``port`` None takes a free one.
+    project's code.
     """
-    port = _free_port() if port is None else _checked_port(port)
     # A short path: Ray and Flower put sockets below it, whose names are limited to 107 bytes.
     home = Path(tempfile.mkdtemp(prefix="aequa-"))
     env = _environment(home)
@@ -254,21 +253,16 @@ def _environment(home: Path) -> dict[str, str]:
     return env
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def _checked_port(port: int) -> int:
+def choose_port(port: int | None) -> int:
+    """Return ``port`` if it can be used, or a free one for None; raises FederationError."""
     with socket.socket() as probe:
         # As the server does: a port that only waits for old connections to fade is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((_HOST, port))
+            probe.bind((_HOST, port or 0))
         except (OSError, OverflowError):
             raise FederationError(
                 f"Port {port} cannot be used on {_HOST}, it may be taken; choose another with "
                 "--port, or leave --port out for a free one."
             ) from None
-    return port
+        return int(probe.getsockname()[1])

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         Console(stderr=True).print(f"aequa: {error}", highlight=False, markup=False, soft_wrap=True)
-        return 1
+        return error.exit_code
     except KeyboardInterrupt:
         return 130
 

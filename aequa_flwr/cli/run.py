@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from aequa_flwr.cli.federation import LocalFederation, Size, local_federation
+from aequa_flwr.cli.federation import LocalFederation, Size, choose_port, local_federation
 from aequa_flwr.cli.show import ProgressView, show_record
 from aequa_flwr.config import PARTITIONS, RunConfig
 from aequa_flwr.data import federated_data
@@ -26,6 +26,14 @@ from aequa_flwr.record import (
     save_record,
 )
 from aequa_flwr.report import render_page
+from aequa_flwr.training import choose_compute
+
+
+class InterruptedRunError(UserError):
+    """The user stopped the run; everything we started has ended."""
+
+    exit_code = 130
+
 
 _COMPLETED = "finished:completed"
 _POLL_S = 0.2
@@ -86,28 +94,35 @@ def _keys() -> set[str]:
 def run_command(options: argparse.Namespace, console: Console) -> int:
     """Run it; returns the exit code."""
     config = _read_config(options)
+    choose_compute(config.device, config.precision)
     size = _choose_size(config, options.workers, options.nodes, console)
-    folder = _make_folder(config)
+    port = choose_port(options.port)
+    _refuse_existing(Path(config.output))
+    with ProgressView(console) as view:
+        view.say("Checking the data")
+        federated_data(config.data_spec)
+        folder = _make_folder(Path(config.output))
+        _run(config, size, port, folder, view)
+    show_record(console, load_record(folder), folder)
+    return 0
+
+
+def _run(config: RunConfig, size: Size, port: int, folder: Path, view: ProgressView) -> None:
+    """Run on a federation of our own; raises unless everything really happened."""
     try:
-        with (
-            ProgressView(console) as view,
-            local_federation(folder / "logs", options.port) as federation,
-        ):
-            view.say("Checking the data")
-            federated_data(config.data_spec)
+        with local_federation(folder / "logs", port) as federation:
             view.say("Starting Flower")
             federation.wait_until_ready()
             run_id = federation.submit(config, size)
             status = _watch(federation, run_id, folder, view)
             view.say("Stopping Flower")
+        _check(folder, status)
     except KeyboardInterrupt:
-        _close_record(folder, config, "interrupted", "The run was interrupted by the user.")
-        console.print(f"Interrupted; what was reached is in {folder}.", soft_wrap=True)
-        return 130
+        _close_record(folder, config, "interrupted", "The run was interrupted.")
+        raise InterruptedRunError(f"Interrupted; what was reached is in {folder}.") from None
     except UserError as error:
         _close_record(folder, config, "failed", str(error))
         raise
-    return _conclude(folder, config, status, console)
 
 
 def _read_config(options: argparse.Namespace) -> RunConfig:
@@ -165,13 +180,14 @@ def _count_gpus(device: str) -> int:
     return torch.cuda.device_count()
 
 
-def _make_folder(config: RunConfig) -> Path:
-    folder = Path(config.output)
+def _refuse_existing(folder: Path) -> None:
+    if folder.exists():
+        raise UserError(f"The output folder {folder} exists already; choose another.")
+
+
+def _make_folder(folder: Path) -> Path:
     try:
-        folder.mkdir(parents=True)
-        (folder / "logs").mkdir()
-    except FileExistsError:
-        raise UserError(f"The output folder {folder} exists already; choose another.") from None
+        (folder / "logs").mkdir(parents=True)
     except OSError as error:
         raise UserError(
             f"The output folder {folder} cannot be made ({error.strerror}); choose another."
@@ -195,19 +211,14 @@ def _watch(federation: LocalFederation, run_id: int, folder: Path, view: Progres
         time.sleep(_POLL_S)
 
 
-def _conclude(folder: Path, config: RunConfig, status: str, console: Console) -> int:
-    """Judge by the record, not by Flower's word alone: it calls a run without clients completed."""
+def _check(folder: Path, status: str) -> None:
+    """Judge by the record as well: Flower calls a run in which every client failed completed."""
     record = _load(folder)
-    if status != _COMPLETED or record is None or record.status != "completed":
-        reason = (
-            record.reason
-            if record is not None and record.reason
-            else (f"The run ended as {status}; see {folder / 'logs' / 'run.log'}.")
-        )
-        _close_record(folder, config, "failed", reason)
-        raise UserError(reason)
-    show_record(console, record, folder)
-    return 0
+    if record is not None and record.status == "completed" and status == _COMPLETED:
+        return
+    log = folder / "logs" / "run.log"
+    reason = record.reason if record is not None else ""
+    raise UserError(reason or f"The run ended as {status}; see {log}.")
 
 
 def _load(folder: Path) -> RunRecord | None:

@@ -33,7 +33,7 @@ def make_participant(
         width=point.width,
         reward_accuracy=point.accuracy,
         gain=gain,
-        individually_rational=gain >= 0,
+        individually_rational=bool(gain >= 0),
         held_out=untouched if held_out else None,
     )
 

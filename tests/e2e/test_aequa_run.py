@@ -1,0 +1,162 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import AEQUA, carrying, clean_environment, run_aequa
+
+ROOT = Path(__file__).parents[2]
+# Six participants of digits: seconds of training, and every stage.
+SMALL = ("--participants", "6", "--rounds", "3", "--partition", "quantity-skew:0.3,2")
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    return record
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run from a folder with a space in its name, with an empty HOME."""
+    place = tmp_path_factory.mktemp("a folder")
+    env = clean_environment(place / "empty home")
+    done = run_aequa("run", *SMALL, "--output", "my run", cwd=place, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (place / "stdout.txt").write_text(done.stdout, encoding="utf-8")
+    assert list((place / "empty home").iterdir()) == []
+    return place / "my run"
+
+
+def test_a_run_shows_progress_tables_and_where_everything_is(two_workers: Path) -> None:
+    text = (two_workers.parent / "stdout.txt").read_text(encoding="utf-8")
+    for words in ("Training alone", "round 3 of 3", "accuracy", "participant-06", "Pearson", "MCG",
+                  "CGS", "IPR", str(two_workers / "report.html")):  # fmt: skip
+        assert words in text, words
+    record = record_of(two_workers)
+    assert record["status"] == "completed"
+    assert [r["num_trained"] for r in record["rounds"]] == [6, 6, 6]
+    assert record["failures"] == []
+    names = {line["name"] for line in record["participants"]}
+    assert {path.name for path in (two_workers / "rewards").iterdir()} == names
+
+
+@pytest.mark.parametrize(
+    "size", [("--workers", "1"), ("--workers", "2", "--nodes", "6")], ids=["1 worker", "6 nodes"]
+)
+def test_the_record_is_the_same_whatever_the_workers_and_nodes(
+    two_workers: Path, tmp_path: Path, marked_env: dict[str, str], size: tuple[str, ...]
+) -> None:
+    output = tmp_path / "run"
+    done = run_aequa("run", *SMALL, *size, "--output", str(output), cwd=tmp_path, env=marked_env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    one, other = record_of(two_workers), record_of(output)
+    del one["times"], other["times"]
+    assert one == other
+    assert carrying(str(tmp_path)) == []
+
+
+def start_and_wait_for_rounds(output: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
+    arguments = [str(AEQUA), "run", "--rounds", "5000", "--partition", "homogeneous"]
+    # Standalone training as long as 5000 rounds would never end: few examples, few participants.
+    arguments += ["--participants", "2", "--set", "held-out-fraction=0.98"]
+    process = subprocess.Popen(
+        [*arguments, "--output", str(output)],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[0]
+        if (output / "record.json").exists() and len(record_of(output)["rounds"]) >= 2:
+            return process
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    pytest.fail(f"no round within 240 s: {process.communicate()[0]}")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_nothing_running_and_a_record_that_says_so(
+    tmp_path: Path, marked_env: dict[str, str], stop: signal.Signals
+) -> None:
+    output = tmp_path / "run"
+    process = start_and_wait_for_rounds(output, marked_env)
+    assert len(carrying(str(tmp_path))) > 3
+    process.send_signal(stop)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"Interrupted; what was reached is in {output}." in text
+    assert carrying(str(tmp_path)) == []
+    record = record_of(output)
+    assert (record["status"], record["reason"]) == ("interrupted", "The run was interrupted.")
+    assert len(record["rounds"]) >= 2
+    assert "interrupted" in (output / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_in_which_nobody_can_be_trained_fails(
+    tmp_path: Path, marked_env: dict[str, str]
+) -> None:
+    output = tmp_path / "run"
+    arguments = ("run", *SMALL, "--set", "learning-rate=1e30", "--output", str(output))
+    done = run_aequa(*arguments, cwd=tmp_path, env=marked_env)
+    assert done.returncode == 1
+    assert "aequa: No participant's contribution could be assessed" in done.stderr
+    assert record_of(output)["status"] == "failed"
+    assert carrying(str(tmp_path)) == []
+
+
+def test_a_server_that_dies_fails_the_run(tmp_path: Path, marked_env: dict[str, str]) -> None:
+    output = tmp_path / "run"
+    process = start_and_wait_for_rounds(output, marked_env)
+    (server,) = [p for p in carrying(str(tmp_path)) if "flwr-simulation" in " ".join(p.cmdline())]
+    os.kill(server.pid, signal.SIGKILL)
+    text, _ = process.communicate(timeout=180)
+    assert process.returncode == 1, text
+    assert "The run ended as" in text
+    assert record_of(output)["status"] == "failed"
+    assert carrying(str(tmp_path)) == []
+
+
+def test_plain_flwr_run_works(tmp_path: Path, marked_env: dict[str, str]) -> None:
+    """As the README says: a local SuperLink of Flower's own, our project as the app."""
+    app = tmp_path / "app"
+    for name in ("aequa_flwr", "server_app", "client_app"):
+        shutil.copytree(ROOT / name, app / name)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, app / name)
+    bin_folder = str(Path(sys.executable).parent)
+    env = marked_env | {
+        "PATH": os.pathsep.join([bin_folder, marked_env["PATH"]]),
+        "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+        "FLWR_LOCAL_SUPERLINK_HTTP_API_PORT": str(free_port()),
+    }
+    output = tmp_path / "run"
+    settings = f'rounds=2 participants=4 partition="homogeneous" output="{output}"'
+    federation = "num-supernodes=2 client-resources-num-cpus=1"
+    done = subprocess.run(
+        ["flwr", "run", ".", "--stream", "-c", settings, "--federation-config", federation],
+        cwd=app,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert record_of(output)["status"] == "completed"
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,191 @@
+"""The command line without Flower: options, sentences, exit codes, what the terminal shows."""
+
+import io
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from aequa_flwr.cli.federation import Size, write_app
+from aequa_flwr.cli.main import main
+from aequa_flwr.cli.run import _choose_size
+from aequa_flwr.cli.show import ProgressView, describe, show_record
+from aequa_flwr.config import RunConfig
+from aequa_flwr.errors import UserError
+from aequa_flwr.record import load_record
+from aequa_flwr.strategy import Progress
+
+
+def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    try:
+        code = main(arguments)
+    except SystemExit as stop:  # argparse's way out
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_help_names_every_option_and_every_key(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run_main(capsys, "run", "--help")
+    assert code == 0
+    text = re.sub(r"\s+", " ", out).replace("- ", "-")
+    for option in ("dataset", "data-dir", "partition", "participants", "rounds", "seed", "solver",
+                   "output", "device", "workers", "nodes", "port", "set", "download"):  # fmt: skip
+        assert f"--{option}" in text
+    for name in RunConfig.model_fields:
+        assert name.replace("_", "-") in text, name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--dataset", "imagenet"], "dataset = 'imagenet': must be 'digits'"),
+        (["--partition", "iid"], "unknown partition; allowed are homogeneous"),
+        (["--set", "learningrate=1"], "unknown key learningrate; did you mean learning-rate"),
+        (["--set", "nonsense"], "write --set KEY=VALUE"),
+        (["--participants", "0"], "participants = '0': must be greater than or equal to 1"),
+        (["--participants", "99999"], "99999 participants cannot share 1368 training examples"),
+        (["--partition", "quantity-skew:0.5,2"], "leaves some of 10 participants without data"),
+        (["--set", "p-min=0.9", "--set", "p-max=0.5"], "p-min = 0.9 must not be above p-max"),
+        (["--dataset", "mnist"], "data-dir must name the folder that holds mnist"),
+        (["--dataset", "mnist", "--data-dir", "/nowhere"], "directory /nowhere does not exist"),
+        (["--workers", "0"], "--workers 0 is not possible; use at least 1"),
+        (["--device", "mps"], "device = 'mps' is not on this machine; there is"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_left(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run_main(capsys, "run", *arguments)
+    assert code == 1
+    assert says in err
+    assert err.startswith("aequa: ")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_folder_that_exists_is_refused_and_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "mine").write_text("precious", encoding="utf-8")
+    code, _, err = run_main(capsys, "run", "--output", str(tmp_path))
+    assert code == 1
+    assert "exists already; choose another" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_an_output_folder_that_cannot_be_made_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    code, _, err = run_main(capsys, "run", "--output", str(tmp_path / "file" / "run"))
+    assert code == 1
+    assert "cannot be made (Not a directory); choose another" in err
+
+
+def test_a_port_that_is_taken_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code, _, err = run_main(capsys, "run", "--port", port, "--output", str(tmp_path / "run"))
+    assert code == 1
+    assert f"Port {port} cannot be used on 127.0.0.1, it may be taken" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_doctor_speaks_in_sentences(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = run_main(capsys, "doctor")
+    assert code == 0
+    assert "Flower is 1.41" in out
+    assert out.rstrip().endswith("Everything is in place.")
+    code, out, _ = run_main(capsys, "doctor", "--data-dir", str(tmp_path))
+    assert code == 1
+    assert "WRONG" in out
+    assert "holds none of MNIST, FashionMNIST" in out
+
+
+def test_report_refuses_what_is_no_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, err = run_main(capsys, "report", str(tmp_path))
+    assert code == 1
+    assert "the folder of a run" in err
+
+
+def test_the_federation_is_sized_for_the_machine() -> None:
+    console = Console(file=io.StringIO())
+    cores = len(os.sched_getaffinity(0))
+    config = RunConfig.parse({"device": "cpu", "participants": 3})
+    assert _choose_size(config, None, None, console) == Size(min(cores, 3), min(cores, 3))
+    assert _choose_size(config, 1, None, console) == Size(1, 1)
+    assert _choose_size(config, 1, 50, console) == Size(1, 3)
+    assert _choose_size(config, 500, None, console).workers == min(cores, 3)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    assert f"500 workers are more than the {cores} there is room for" in file.getvalue()
+    with pytest.raises(UserError, match="--nodes 0 is not possible"):
+        _choose_size(config, None, 0, console)
+
+
+def test_the_app_carries_the_config_whatever_it_contains(tmp_path: Path) -> None:
+    import tomllib
+
+    config = RunConfig.parse({"output": '/tmp/a "b" c\\d/é', "rounds": 3})
+    write_app(tmp_path, config)
+    written = tomllib.loads((tmp_path / "pyproject.toml").read_text(encoding="utf-8"))
+    assert RunConfig.parse(written["tool"]["flwr"]["app"]["config"]) == config
+    assert (tmp_path / "client_app" / "app.py").exists()
+    assert not list(tmp_path.rglob("test_*.py"))
+
+
+@pytest.mark.parametrize(
+    ("progress", "text", "note"),
+    [
+        (Progress("join", 3, 10), "Participants joining: 3 of 10", ""),
+        (
+            Progress("training", 3, 40, 0.5, 0.912, 75.0),
+            "Training together: round 3 of 40",
+            "accuracy 91.2%, about 1 min 15 s left",
+        ),
+        (Progress("training", 40, 40, 1.0, 0.95, 0.0), "Training together: round 40 of 40",
+         "accuracy 95.0%"),
+        (Progress("contribution", 1, 9, 0.1, None, 7300.0),
+         "Training alone, to assess contributions: 1 of 9", "about 2 h 1 min left"),
+    ],
+)  # fmt: skip
+def test_progress_says_stage_count_accuracy_and_time_left(
+    progress: Progress, text: str, note: str
+) -> None:
+    assert describe(progress) == (text, note)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_with_and_without_a_terminal(terminal: bool) -> None:
+    file = io.StringIO()
+    with ProgressView(Console(file=file, force_terminal=terminal, width=120)) as view:
+        view.say("Checking the data")
+        for done in range(3):
+            view.show(Progress("training", done, 2, done / 2, 0.5, 3.0))
+    assert "Training together: round 2 of 2" in file.getvalue()
+
+
+def test_the_tables_and_paths_are_shown(tmp_path: Path) -> None:
+    from aequa_flwr.record import save_record
+    from tests.unit.report_records import make_record
+
+    save_record(tmp_path, make_record([0.5, 0.6, 0.7]))
+    file = io.StringIO()
+    show_record(Console(file=file, width=120), load_record(tmp_path), tmp_path)
+    text = file.getvalue()
+    for word in ("Participant", "Contribution", "Width", "Gain", "Pearson", "MCG", "CGS", "IPR",
+                 "Held-out", str(tmp_path / "record.json")):  # fmt: skip
+        assert word in text
