@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import Measures, measure_fairness
-from aequa_flwr.strategy import Failure, RunState
+from aequa_flwr.state import Failure, RunState
 from aequa_flwr.training.evaluate import Measured
 
 SCHEMA_VERSION = 1
@@ -140,7 +140,8 @@ def with_state(
         held_out=held_out,
         curve=curve,
         rounds=rounds,
-        failures=state.failures,
+        # Not in the order of arrival, which is not the same in every run.
+        failures=tuple(sorted(state.failures, key=astuple)),
         times=replace(record.times, round_seconds=tuple(log.seconds for log in state.rounds)),
     )
 

@@ -4,7 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -16,8 +16,10 @@ from aequa_flwr.aggregation import AggregationError, MaskedSum
 from aequa_flwr.contribution import ContributionEstimator, Evidence
 from aequa_flwr.errors import UserError
 from aequa_flwr.hosting import Trained
+from aequa_flwr.progress import Progress, WorkClock
 from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.slim.width import Layouts
+from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.evaluate import Measured
 
 logger = logging.getLogger(__name__)
@@ -32,62 +34,6 @@ _ALONE_REPLIES = 20
 
 class RunFailedError(UserError):
     """A run that cannot go on; the text says why and goes into the record."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Who could not take part in what, and why. Round 0 is before training."""
-
-    server_round: int
-    participant: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class RoundLog:
-    """One round: accuracies on the validation data at p_max and p_min, mean local loss."""
-
-    server_round: int
-    num_trained: int
-    loss: float
-    accuracy: float
-    narrow_accuracy: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class RunState:
-    """All that a run knows between two messages; with the config enough to go on from here.
-
-    ``num_examples`` names the participants that joined. ``levels`` are indices into
-    ``curve``, the accuracies of the ladder in ascending order of width.
-    """
-
-    params: Params
-    server_round: int = 0
-    num_examples: Mapping[str, int] = field(default_factory=dict)
-    standalone: Mapping[str, Measured] = field(default_factory=dict)
-    contributions: Mapping[str, float] = field(default_factory=dict)
-    rounds: tuple[RoundLog, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    curve: tuple[Measured, ...] = ()
-    levels: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a run is: for people, never for decisions.
-
-    ``done`` of ``total`` participants or rounds of the stage; ``fraction`` of the whole run's
-    work; ``seconds_left`` None until there is something to judge it by.
-    """
-
-    stage: str
-    done: int = 0
-    total: int = 0
-    fraction: float = 0.0
-    accuracy: float | None = None
-    seconds_left: float | None = None
 
 
 class Method(Protocol):
@@ -138,7 +84,7 @@ class AequaStrategy(Strategy):
         self._nodes: dict[str, int] = {}
         self._asked: dict[int, dict[str, float]] = {}
         self._sent: dict[str, int] = {}
-        self._clock = _WorkClock(0, 0)
+        self._clock = WorkClock(0, 0)
 
     def start(
         self,
@@ -153,7 +99,7 @@ class AequaStrategy(Strategy):
         """Run all stages; ``timeout`` is how long a round may take, in seconds."""
         self.summary()
         self._join(grid)
-        self._clock = _WorkClock(sum(self.state.num_examples.values()), num_rounds)
+        self._clock = WorkClock(sum(self.state.num_examples.values()), num_rounds)
         self._assess(grid, timeout * num_rounds)
         config = train_config or ConfigRecord()
         for server_round in range(self.state.server_round + 1, num_rounds + 1):
@@ -420,27 +366,6 @@ class AequaStrategy(Strategy):
     def _update(self, **changes: object) -> None:
         self.state = replace(self.state, **changes)  # type: ignore[arg-type]  # fields by name
         self.on_state(self.state)
-
-
-class _WorkClock:
-    """Judges the time left by the work done, counted in passes over one example.
-
-    A pass of the one-pass sandwich costs about 1.1 of a plain one.
-    """
-
-    def __init__(self, num_examples: int, num_rounds: int) -> None:
-        self._started = time.monotonic()
-        self._examples = max(1, num_examples)
-        self._rounds = max(1, num_rounds)
-        self._alone = 0
-
-    def after(self, alone: int, rounds: int) -> tuple[float, float]:
-        """Return (fraction done, seconds left); ``alone`` counts examples trained alone."""
-        self._alone = max(self._alone, alone)
-        done = self._alone / self._examples + 1.1 * rounds / self._rounds
-        fraction = min(1.0, done / 2.1)
-        elapsed = time.monotonic() - self._started
-        return fraction, elapsed * (1 - fraction) / max(fraction, 1e-6)
 
 
 def _message(node: int, kind: str, server_round: int, content: RecordDict) -> Message:

@@ -35,7 +35,8 @@ from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.slim.subnet import extract
-from aequa_flwr.strategy import AequaStrategy, RunState
+from aequa_flwr.state import RunState
+from aequa_flwr.strategy import AequaStrategy
 from aequa_flwr.training import ServerData, choose_compute
 
 logger = logging.getLogger(__name__)

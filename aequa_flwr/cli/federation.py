@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +27,8 @@ _CONNECTION = "aequa"
 _PACKAGES = ("aequa_flwr", "server_app", "client_app")
 _READY_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
+# Ctrl-C, a supervisor's stop, a closed terminal.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class FederationError(UserError):
@@ -148,8 +151,20 @@ def local_federation(logs: Path, port: int) -> Iterator[LocalFederation]:
             )
         yield LocalFederation(home, logs, env, port, link)
     finally:
-        stop_all(env)
-        shutil.rmtree(home, ignore_errors=True)
+        with _undisturbed():
+            stop_all(env)
+            shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore further signals to stop while stopping: an impatient second Ctrl-C leaves orphans."""
+    before = {stop: signal.signal(stop, signal.SIG_IGN) for stop in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for stop, handler in before.items():
+            signal.signal(stop, handler)
 
 
 def stop_all(env: Mapping[str, str]) -> None:

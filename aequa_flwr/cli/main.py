@@ -11,6 +11,7 @@ from rich.console import Console
 
 import aequa_flwr
 from aequa_flwr.cli.doctor import add_doctor
+from aequa_flwr.cli.federation import STOP_SIGNALS
 from aequa_flwr.cli.run import add_run
 from aequa_flwr.cli.show import show_record
 from aequa_flwr.errors import UserError
@@ -19,8 +20,9 @@ from aequa_flwr.record import load_record
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 well, 1 failed, 2 misused, 130 interrupted)."""
-    # A stop by SIGTERM leaves as little behind as one by Ctrl-C.
-    signal.signal(signal.SIGTERM, _interrupt)
+    # Every way to be stopped leaves as little behind as Ctrl-C.
+    for stop in STOP_SIGNALS:
+        signal.signal(stop, _interrupt)
     options = _parser().parse_args(arguments)
     console = Console()
     try:

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from aequa_flwr.progress import Progress
 from aequa_flwr.record import RECORD_FILE, REPORT_FILE, REWARDS_FOLDER, RunRecord
 from aequa_flwr.report import (
     MEASURE_COLUMNS,
@@ -17,7 +18,6 @@ from aequa_flwr.report import (
     participant_rows,
     verdict,
 )
-from aequa_flwr.strategy import Progress
 
 _STAGES = {
     "join": "Participants joining",

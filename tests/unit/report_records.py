@@ -15,7 +15,7 @@ from aequa_flwr.record import (
     Times,
 )
 from aequa_flwr.rewards import Measures, measure_fairness
-from aequa_flwr.strategy import Failure
+from aequa_flwr.state import Failure
 
 
 def make_participant(

@@ -15,8 +15,8 @@ from aequa_flwr.cli.run import _choose_size
 from aequa_flwr.cli.show import ProgressView, describe, show_record
 from aequa_flwr.config import RunConfig
 from aequa_flwr.errors import UserError
+from aequa_flwr.progress import Progress
 from aequa_flwr.record import load_record
-from aequa_flwr.strategy import Progress
 
 
 def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from aequa_flwr.progress import PROGRESS_FILE, ProgressReader, ProgressWriter
+from aequa_flwr.progress import PROGRESS_FILE, Progress, ProgressReader, ProgressWriter
 from aequa_flwr.record import RecordError, RunRecord, load_record, save_record, with_state
-from aequa_flwr.strategy import Failure, Progress, RoundLog, RunState
+from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training import Measured
 
 EMPTY = RunRecord("running", "", {"seed": 1}, {"flwr": "1.41.0"})

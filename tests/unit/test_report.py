@@ -14,7 +14,7 @@ from aequa_flwr.report import (
     verdict,
 )
 from aequa_flwr.report.chart import axis
-from aequa_flwr.strategy import Failure
+from aequa_flwr.state import Failure
 from tests.unit.report_records import CASES, failed, make_participant, make_record, small_record
 
 DASH = "\N{EN DASH}"
