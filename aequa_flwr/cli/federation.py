@@ -262,6 +262,9 @@ def _environment(home: Path) -> dict[str, str]:
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", "")])
     env["FLWR_HOME"] = str(home)
     env["FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION"] = "1"
+    # Ray's files go with ours at the end, unless its sockets' names would grow beyond 107 bytes.
+    if len(str(home)) < 30:
+        env["RAY_TMPDIR"] = str(home)
     # Both can be set by the user; without a word nothing is sent anywhere.
     env.setdefault("FLWR_TELEMETRY_ENABLED", "0")
     env.setdefault("RAY_USAGE_STATS_ENABLED", "0")
