@@ -86,7 +86,7 @@ class LocalFederation:
         """Return the process that copies the run's log to logs/run.log until the run ends."""
         with (self.logs / "run.log").open("wb") as file:
             return subprocess.Popen(
-                [_tool("flwr"), "log", str(run_id), _CONNECTION, "--stream"],
+                [_find("flwr", self.env), "log", str(run_id), _CONNECTION, "--stream"],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -100,7 +100,7 @@ class LocalFederation:
 
     def _ask(self, *arguments: str) -> Any:
         done = subprocess.run(
-            [_tool("flwr"), *arguments, "--format", "json"],
+            [_find("flwr", self.env), *arguments, "--format", "json"],
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
@@ -136,7 +136,7 @@ def local_federation(logs: Path, port: int) -> Iterator[LocalFederation]:
         with (logs / "superlink.log").open("wb") as log:
             link = subprocess.Popen(
                 [
-                    _tool("flower-superlink"),
+                    _find("flower-superlink", env),
                     "--simulation",
                     "--insecure",  # plain HTTP, which never leaves this machine's loopback
                     "--disable-runtime-dependency-installation",
@@ -247,19 +247,39 @@ def _package_folder(package: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _tool(name: str) -> str:
-    """Return the command ``name`` of this Python's environment."""
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.exists() else shutil.which(name)
+def _find(command: str, env: Mapping[str, str]) -> str:
+    found = shutil.which(command, path=env["PATH"])
     if found is None:
-        raise FederationError(f"The command {name} is missing; install flwr[simulation] 1.41.")
+        raise FederationError(f"The command {command} is missing; install flwr[simulation] 1.41.")
     return found
+
+
+def _commands_folder(home: Path) -> Path:
+    """Return the folder of Flower's commands in this Python's environment.
+
+    Ray starts its workers through a shell without quoting, so an environment below a folder
+    with a space is reached through a link in ``home``: its Python then calls itself by a name
+    without one.
+    """
+    commands = Path(sys.executable).parent
+    if not any(character.isspace() for character in f"{sys.prefix}{sys.executable}"):
+        return commands
+    (home / "env").symlink_to(sys.prefix)
+    (home / "bin").mkdir()
+    linked = home / "env" / commands.relative_to(sys.prefix)
+    for command in [*commands.glob("flwr*"), *commands.glob("flower-*")]:
+        wrapper = home / "bin" / command.name
+        # The commands' own first lines name the Python of the folder with the space.
+        python = linked / Path(sys.executable).name
+        wrapper.write_text(f'#!/bin/sh\nexec "{python}" "{linked / command.name}" "$@"\n')
+        wrapper.chmod(0o700)
+    return home / "bin"
 
 
 def _environment(home: Path) -> dict[str, str]:
     env = dict(os.environ)
     # Flower starts its own commands by name, and the environment need not be activated.
-    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", "")])
+    env["PATH"] = os.pathsep.join([str(_commands_folder(home)), env.get("PATH", "")])
     env["FLWR_HOME"] = str(home)
     env["FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION"] = "1"
     # Ray's files go with ours at the end, unless its sockets' names would grow beyond 107 bytes.

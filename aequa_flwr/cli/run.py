@@ -196,7 +196,10 @@ def _make_folder(folder: Path) -> Path:
 
 
 def _watch(federation: LocalFederation, run_id: int, folder: Path, view: ProgressView) -> str:
-    """Show progress until the run ends; returns Flower's word for how it ended."""
+    """Show progress until the run ends; returns Flower's word for how it ended.
+
+    A record that says failed ends it too: Ray may go on trying for minutes after that.
+    """
     reader = ProgressReader(folder)
     log = federation.follow(run_id)
     while True:
@@ -208,6 +211,8 @@ def _watch(federation: LocalFederation, run_id: int, folder: Path, view: Progres
             if status.startswith("finished"):
                 return status
             log = federation.follow(run_id)  # the stream broke, the run did not
+        if (folder / REPORT_FILE).exists() and load_record(folder).status == "failed":
+            return "failed"
         time.sleep(_POLL_S)
 
 
@@ -218,7 +223,7 @@ def _check(folder: Path, status: str) -> None:
         return
     log = folder / "logs" / "run.log"
     reason = record.reason if record is not None else ""
-    raise UserError(reason or f"The run ended as {status}; see {log}.")
+    raise UserError(f"{reason or f'The run ended as {status}.'} Flower's log is {log}.")
 
 
 def _load(folder: Path) -> RunRecord | None:
