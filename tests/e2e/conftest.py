@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -21,10 +21,14 @@ def clean_environment(home: Path) -> dict[str, str]:
 
 
 def run_aequa(
-    *arguments: str, cwd: Path, env: Mapping[str, str], timeout_s: float = 300
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    command: Sequence[str] = (str(AEQUA),),
+    timeout_s: float = 300,
 ) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [str(AEQUA), *arguments],
+        [*command, *arguments],
         cwd=cwd,
         env=dict(env),
         capture_output=True,

@@ -24,10 +24,13 @@ def record_of(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run from a folder with a space in its name, with an empty HOME."""
+    """A run from a folder and a Python with a space in their names, with an empty HOME."""
     place = tmp_path_factory.mktemp("a folder")
     env = clean_environment(place / "empty home")
-    done = run_aequa("run", *SMALL, "--output", "my run", cwd=place, env=env)
+    (place / "an env").symlink_to(sys.prefix)
+    python = place / "an env" / Path(sys.executable).relative_to(sys.prefix)
+    command = (str(python), "-m", "aequa_flwr.cli.main")
+    done = run_aequa("run", *SMALL, "--output", "my run", cwd=place, env=env, command=command)
     assert done.returncode == 0, done.stdout + done.stderr
     (place / "stdout.txt").write_text(done.stdout, encoding="utf-8")
     assert list((place / "empty home").iterdir()) == []
@@ -125,6 +128,9 @@ def test_a_server_that_dies_fails_the_run(tmp_path: Path, marked_env: dict[str, 
     assert carrying(str(tmp_path)) == []
 
 
+@pytest.mark.skipif(
+    " " in sys.executable, reason="Ray cannot start workers of a Python with a space in its path"
+)
 def test_plain_flwr_run_works(tmp_path: Path, marked_env: dict[str, str]) -> None:
     """As the README says: a local SuperLink of Flower's own, our project as the app."""
     app = tmp_path / "app"
