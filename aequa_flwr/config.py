@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from aequa_flwr.errors import UserError
 
+Value = str | int | float | bool
 DatasetName = Literal["digits", "mnist", "fashion-mnist"]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
 PARTITIONS: Mapping[str, tuple[int, str]] = {
@@ -143,7 +144,7 @@ class RunConfig(BaseModel):
     epsilon: float = Field(
         1e-6, gt=0.0, description="variance of the gains below which allocations count as even"
     )
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, lt=2**63)  # what fits a protocol integer
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"
     threads: int = Field(1, ge=1, description="threads of one worker on the CPU")
@@ -208,9 +209,13 @@ class RunConfig(BaseModel):
             sentences = [_sentence(dict(item)) for item in error.errors()]
             raise ConfigError("; ".join(sentences) + ".") from None
 
-    def to_flower(self) -> dict[str, str | int | float | bool]:
+    def to_flower(self) -> dict[str, Value]:
         """Return the values under their kebab-case keys."""
         return self.model_dump(by_alias=True)
+
+    def to_record(self) -> dict[str, Value]:
+        """Return what a run computes with: all but where its files are."""
+        return {key: value for key, value in self.to_flower().items() if key != "output"}
 
 
 def _sentence(error: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from aequa_flwr.config import Value
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import Measures, measure_fairness
 from aequa_flwr.state import Failure, RunState
@@ -103,7 +104,7 @@ class RunRecord:
 
     status: Status
     reason: str
-    config: Mapping[str, str | int | float | bool]
+    config: Mapping[str, Value]
     versions: Mapping[str, str]
     data: DataRecord | None = None
     participants: tuple[ParticipantRecord, ...] = ()

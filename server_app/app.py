@@ -80,12 +80,10 @@ class _Keeper:
     def __init__(self, folder: Path, config: RunConfig) -> None:
         self.folder = folder
         self._started = time.monotonic()
-        # Where a run's files are is not what it computed.
-        values = {key: value for key, value in config.to_flower().items() if key != "output"}
         versions = {"aequa-flwr": __version__, "python": platform.python_version()}
         versions |= {name: version(name) for name in _PACKAGES}
         times = Times(started=datetime.now(UTC).isoformat(timespec="seconds"))
-        self.record = RunRecord("running", "", values, versions, times=times)
+        self.record = RunRecord("running", "", config.to_record(), versions, times=times)
         save_record(folder, self.record)
 
     def update(self, record: RunRecord) -> None:

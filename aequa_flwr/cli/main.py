@@ -30,10 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         if options.debug:
             raise
-        Console(stderr=True).print(f"aequa: {error}", highlight=False, markup=False, soft_wrap=True)
+        _complain(str(error))
         return error.exit_code
+    except OSError as error:  # a full disk, a folder that vanished
+        if options.debug:
+            raise
+        _complain(f"{error.filename or 'The system'}: {error.strerror or error}.")
+        return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True).print(f"aequa: {text}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,7 +3,6 @@
 import argparse
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -211,6 +210,8 @@ def _watch(federation: LocalFederation, run_id: int, folder: Path, view: Progres
             if status.startswith("finished"):
                 return status
             log = federation.follow(run_id)  # the stream broke, the run did not
+        if not folder.exists():
+            raise UserError(f"The run's folder {folder} was removed while the run went on.")
         if (folder / REPORT_FILE).exists() and load_record(folder).status == "failed":
             return "failed"
         time.sleep(_POLL_S)
@@ -236,15 +237,9 @@ def _load(folder: Path) -> RunRecord | None:
 def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) -> None:
     """Leave no record that says running; what it holds stays."""
     record = _load(folder)
-    if record is None:
-        if (folder / RECORD_FILE).exists():
-            return
-        record = RunRecord("running", "", _shown(config.to_flower()), {})
-    if record.status == "running":
+    if record is None and not (folder / RECORD_FILE).exists():
+        record = RunRecord("running", "", config.to_record(), {})
+    if record is not None and record.status == "running" and folder.exists():
         record = replace(record, status=status, reason=reason)
         save_record(folder, record)
         (folder / REPORT_FILE).write_text(render_page(record), encoding="utf-8")
-
-
-def _shown(values: Mapping[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
-    return {key: value for key, value in values.items() if key != "output"}

@@ -66,6 +66,7 @@ def test_parse_and_to_flower_are_inverse() -> None:
             {"partition": "quantity-skew:0.1,6", "participants": 3},
             "has more holders than participants = 3",
         ),
+        ({"seed": 2**63}, "seed = 9223372036854775808: must be less than 9223372036854775808"),
         ({"seed": -1, "solver": "x"}, "seed = -1: must be greater than or equal to 0"),
     ],
 )
