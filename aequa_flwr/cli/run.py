@@ -235,11 +235,12 @@ def _load(folder: Path) -> RunRecord | None:
 
 
 def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) -> None:
-    """Leave no record that says running; what it holds stays."""
+    """Leave no record that says running, or completed where the run failed; the rest stays."""
     record = _load(folder)
+    open_ended = ("running", "completed") if status == "failed" else ("running",)
     if record is None and not (folder / RECORD_FILE).exists():
         record = RunRecord("running", "", config.to_record(), {})
-    if record is not None and record.status == "running" and folder.exists():
+    if record is not None and record.status in open_ended and folder.exists():
         record = replace(record, status=status, reason=reason)
         save_record(folder, record)
         (folder / REPORT_FILE).write_text(render_page(record), encoding="utf-8")
