@@ -208,11 +208,14 @@ def save_record(folder: Path, record: RunRecord) -> None:
     """Write record.json to ``folder``; a reader never sees half of it."""
     text = json.dumps(asdict(record), indent=2, allow_nan=False) + "\n"
     temporary = folder / f".{RECORD_FILE}.{os.getpid()}"
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / RECORD_FILE)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(folder / RECORD_FILE)
+    finally:
+        temporary.unlink(missing_ok=True)  # only there if writing failed, on a full disk say
 
 
 def load_record(run: Path) -> RunRecord:

@@ -242,5 +242,11 @@ def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) 
         record = RunRecord("running", "", config.to_record(), {})
     if record is not None and record.status in open_ended and folder.exists():
         record = replace(record, status=status, reason=reason)
-        save_record(folder, record)
-        (folder / REPORT_FILE).write_text(render_page(record), encoding="utf-8")
+        try:
+            save_record(folder, record)
+            (folder / REPORT_FILE).write_text(render_page(record), encoding="utf-8")
+        except OSError as error:
+            raise UserError(
+                f"The run ended early, and {folder} cannot be written ({error.strerror}); make "
+                "room there or choose another --output."
+            ) from None
