@@ -22,6 +22,10 @@ PARTITIONS: Mapping[str, tuple[int, str]] = {
 }
 
 
+# Counts beyond this are typing errors, and some would not fit a protocol integer.
+_MOST = 10_000_000
+
+
 class ConfigError(UserError):
     """A run config that cannot be run; the text names the key and the allowed values."""
 
@@ -75,8 +79,10 @@ class PartitionSpec:
 
     def _check_range(self) -> None:
         if self.kind == "dirichlet" and not 0 < self.numbers[0] < float("inf"):
-            raise ValueError("ALPHA must be above 0")
-        if self.kind == "label-skew" and not (self.numbers[0] >= 1 and self.numbers[0] % 1 == 0):
+            raise ValueError("ALPHA must be a finite number above 0")
+        if self.kind == "label-skew" and not (
+            1 <= self.numbers[0] <= _MOST and self.numbers[0] % 1 == 0
+        ):
             raise ValueError("CLASSES must be a whole number of at least 1")
         if self.kind == "quantity-skew":
             share, holders = self.numbers
@@ -119,14 +125,14 @@ class RunConfig(BaseModel):
     data_dir: str = Field("", description="folder that holds MNIST/ or FashionMNIST/")
     download: bool = Field(False, description="fetch the data set if the folder lacks it")
     partition: str = Field("auto", description="how the training data is split")
-    participants: int = Field(10, ge=1)
+    participants: int = Field(10, ge=1, le=_MOST)
     held_out_fraction: float = Field(
         0.05, ge=0.0, lt=1.0, description="training data that nobody holds and nothing is tuned on"
     )
     network: Literal["cnn", "small-cnn"]
-    rounds: int = Field(ge=1)
-    local_epochs: int = Field(1, ge=1)
-    batch_size: int = Field(ge=1)
+    rounds: int = Field(ge=1, le=_MOST)
+    local_epochs: int = Field(1, ge=1, le=_MOST)
+    batch_size: int = Field(ge=1, le=_MOST)
     learning_rate: float = Field(gt=0.0)
     lr_schedule: Literal["paper", "step", "constant"] = Field(
         description="step: x0.1 at 50 % and 75 % of the rounds; paper: step from 100 rounds on",
@@ -142,12 +148,15 @@ class RunConfig(BaseModel):
     )
     solver: Literal["exact", "annealing"] = "exact"
     epsilon: float = Field(
-        1e-6, gt=0.0, description="variance of the gains below which allocations count as even"
+        1e-6,
+        ge=1e-12,
+        le=1e6,
+        description="variance of the gains below which allocations count as even",
     )
     seed: int = Field(1, ge=0, lt=2**63)  # what fits a protocol integer
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"
-    threads: int = Field(1, ge=1, description="threads of one worker on the CPU")
+    threads: int = Field(1, ge=1, le=1024, description="threads of one worker on the CPU")
     join_timeout_s: float = Field(120.0, gt=0.0)
     round_timeout_s: float = Field(3600.0, gt=0.0)
     output: str = Field("", description="the run's folder, an absolute path")
@@ -215,7 +224,8 @@ class RunConfig(BaseModel):
 
     def to_record(self) -> dict[str, Value]:
         """Return what a run computes with: all but where its files are."""
-        return {key: value for key, value in self.to_flower().items() if key != "output"}
+        values = self.to_flower()
+        return {key: values[key] for key in values if key not in ("output", "data-dir")}
 
 
 def _sentence(error: dict[str, Any]) -> str:

@@ -224,10 +224,10 @@ def load_record(run: Path) -> RunRecord:
     try:
         if path.stat().st_size > _MAX_RECORD_BYTES:
             raise RecordError(f"{path} is too large to be a run's record.")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
         raise RecordError(f"{path} cannot be read; is {run} the folder of a run?") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is not a whole record; it may be truncated.") from error
     schema = content.get("schema") if isinstance(content, dict) else None
     if isinstance(schema, int) and schema > SCHEMA_VERSION:
@@ -237,5 +237,10 @@ def load_record(run: Path) -> RunRecord:
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise RecordError(
-            f"{path} is not a record of version {SCHEMA_VERSION}: {where}."
+            f"{path} is not a record of version {SCHEMA_VERSION}: {where or 'it is no object'}."
         ) from error
+
+
+def _refuse_constant(name: str) -> None:
+    """NaN and infinity are no JSON, and no measure of ours."""
+    raise ValueError(name)

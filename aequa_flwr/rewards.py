@@ -91,7 +91,8 @@ def load_reward(path: str | Path) -> "nn.Module":
     try:
         return build_plain(card.layers, load_file(folder / _TENSORS))
     except (OSError, SafetensorError, ValueError) as error:
-        raise RewardError(f"The reward in {folder} cannot be loaded: {error}.") from error
+        reason = " ".join(str(error).split())[:200]
+        raise RewardError(f"The reward in {folder} cannot be loaded: {reason}.") from error
 
 
 def load_card(path: str | Path) -> RewardCard:
@@ -104,7 +105,7 @@ def load_card(path: str | Path) -> RewardCard:
         return _parse_card(content)
     except OSError as error:
         raise RewardError(f"{file} cannot be read; is {path} the folder of a reward?") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RewardError(f"{file} is not a reward's card of version {_CARD_VERSION}.") from error
 
 

@@ -247,7 +247,8 @@ class AequaStrategy(Strategy):
         standalone = {name: m.validation for name, m in self.state.standalone.items()}
         contributions = self.estimator.contributions(Evidence(standalone))
         if not contributions:
-            raise RunFailedError("No participant's contribution could be assessed.")
+            reasons = "; ".join(sorted({failure.reason for failure in self.state.failures}))
+            raise RunFailedError(f"No participant's contribution could be assessed: {reasons}.")
         self._update(contributions=contributions)
 
     def _alone_messages(self) -> dict[int, list[Message]]:
@@ -312,9 +313,9 @@ class AequaStrategy(Strategy):
         self._tell("training", server_round, num_rounds, accuracy=wide.validation)
 
     def _allocate(self) -> None:
-        self.on_progress(Progress("curve", 0, len(self.ladder), 1.0))
+        self.on_progress(Progress("curve", fraction=1.0))
         curve = tuple(self.measure(self.state.params, self.ladder))
-        self.on_progress(Progress("rewards", 0, len(self.state.contributions), 1.0))
+        self.on_progress(Progress("rewards", fraction=1.0))
         accuracies = [point.validation for point in curve]
         self._update(
             curve=curve, levels=self.method.ends_with(self.state.contributions, accuracies)

@@ -41,7 +41,7 @@ def doctor_command(options: argparse.Namespace, console: Console) -> int:
         _disk,
         _loopback,
     ]
-    if options.data_dir:
+    if options.data_dir is not None:
         checks.append(lambda: _data(Path(options.data_dir).expanduser()))
     problems = 0
     for check in checks:
@@ -138,7 +138,7 @@ def _loopback() -> str:
 
 def _data(folder: Path) -> str:
     if not folder.is_dir():
-        raise Problem(f"The data directory {folder} does not exist.")
+        raise Problem(f"The data directory {folder} is not a folder.")
     kinds = ("MNIST", "FashionMNIST")
     found = [kind for kind in kinds if list((folder / kind / "raw").glob("*-ubyte*"))]
     if not found:

@@ -300,7 +300,7 @@ def choose_port(port: int | None) -> int:
             probe.bind((_HOST, port or 0))
         except (OSError, OverflowError):
             raise FederationError(
-                f"Port {port} cannot be used on {_HOST}, it may be taken; choose another with "
-                "--port, or leave --port out for a free one."
+                f"Port {port} cannot be used on {_HOST}, it may be taken; choose another of 1 to "
+                "65535 with --port, or leave --port out for a free one."
             ) from None
         return int(probe.getsockname()[1])

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
+from rich.text import Text
 
 from aequa_flwr.progress import Progress
 from aequa_flwr.record import RECORD_FILE, REPORT_FILE, REWARDS_FOLDER, RunRecord
@@ -101,7 +102,7 @@ def show_record(console: Console, record: RunRecord, folder: Path) -> None:
     """Print the table of participants, the measures, and where everything is."""
     console.print(_table(PARTICIPANT_COLUMNS, participant_rows(record)))
     console.print(_table(MEASURE_COLUMNS, measure_rows(record)))
-    console.print(verdict(record), highlight=False)
+    console.print(verdict(record), highlight=False, markup=False)
     if record.failures:
         console.print(f"{len(record.failures)} failure(s) are in the record and the report.")
     for label, name in (
@@ -111,13 +112,15 @@ def show_record(console: Console, record: RunRecord, folder: Path) -> None:
     ):
         if (folder / name).exists():
             # soft_wrap: a path must stay in one piece to be copied.
-            console.print(f"{label:8} {folder / name}", highlight=False, soft_wrap=True)
+            path = f"{label:8} {folder / name}"
+            console.print(path, highlight=False, markup=False, soft_wrap=True)
 
 
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     table = Table(*columns, highlight=False)
+    table.columns[0].no_wrap = True  # a name cut short names nobody
     for column in table.columns[1:]:
         column.justify = "right"
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(cell) for cell in row))  # names are text, not rich's markup
     return table

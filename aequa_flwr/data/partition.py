@@ -26,6 +26,8 @@ class _Task:
 # A draw that leaves somebody without data is drawn again; after so many the setting itself is
 # what is wrong.
 _MAX_DRAWS = 100
+# And where a draw leaves more than this many without data, a hundred more will not do better.
+_HOPELESS = 8
 
 
 def partition(
@@ -47,10 +49,12 @@ def partition(
     for draw in range(_MAX_DRAWS):
         task = _Task(labels, groups, spec.numbers, participants, rng_for(seed, "partition", draw))
         shares = _KINDS[spec.kind](task)
-        if all(len(share) for share in shares):
+        num_empty = sum(not len(share) for share in shares)
+        if not num_empty:
             return [np.sort(share) for share in shares]
-        if spec.kind != "dirichlet":
-            break  # The others do not leave it to chance: another draw ends the same way.
+        # Only Dirichlet leaves it to chance; another draw of the others ends the same way.
+        if spec.kind != "dirichlet" or num_empty > _HOPELESS:
+            break
     numbers = ",".join(f"{number:g}" for number in spec.numbers)
     raise DataError(
         f"The partition {spec.kind}{':' if numbers else ''}{numbers} leaves some of "

@@ -111,6 +111,8 @@ def _torchvision(kind: str, data_dir: str, download: bool) -> tuple[Examples, Ex
 
     source = getattr(torchvision.datasets, kind)
     root = Path(data_dir).expanduser()
+    if root.exists() and not root.is_dir():
+        raise DataError(f"The data directory {root} is a file; name the folder that holds {kind}.")
     if not root.is_dir() and not download:
         raise DataError(f"The data directory {root} does not exist; create it or add --download.")
     raw = root / kind / "raw"
@@ -118,7 +120,9 @@ def _torchvision(kind: str, data_dir: str, download: bool) -> tuple[Examples, Ex
         parts = [source(str(root), train=train, download=download) for train in (True, False)]
     except (RuntimeError, OSError, ValueError, KeyError, AssertionError) as error:
         if download:
-            action = "the download failed; check the network or copy the files there"
+            action = (
+                "the download failed; check the network and the folder, or copy the files there"
+            )
         elif len(list(raw.glob("*-ubyte"))) < 4:
             action = "put the four ubyte files there or add --download"
         else:

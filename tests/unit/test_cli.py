@@ -3,7 +3,12 @@
 import io
 import os
 import re
+import signal
 import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +21,8 @@ from aequa_flwr.cli.show import ProgressView, describe, show_record
 from aequa_flwr.config import RunConfig
 from aequa_flwr.errors import UserError
 from aequa_flwr.progress import Progress
-from aequa_flwr.record import load_record
+from aequa_flwr.record import load_record, save_record
+from tests.unit.report_records import make_record
 
 
 def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -179,9 +185,6 @@ def test_progress_is_shown_with_and_without_a_terminal(terminal: bool) -> None:
 
 
 def test_the_tables_and_paths_are_shown(tmp_path: Path) -> None:
-    from aequa_flwr.record import save_record
-    from tests.unit.report_records import make_record
-
     save_record(tmp_path, make_record([0.5, 0.6, 0.7]))
     file = io.StringIO()
     show_record(Console(file=file, width=120), load_record(tmp_path), tmp_path)
@@ -189,3 +192,30 @@ def test_the_tables_and_paths_are_shown(tmp_path: Path) -> None:
     for word in ("Participant", "Contribution", "Width", "Gain", "Pearson", "MCG", "CGS", "IPR",
                  "Held-out", str(tmp_path / "record.json")):  # fmt: skip
         assert word in text
+
+
+def test_names_are_shown_whole_and_as_they_are(tmp_path: Path) -> None:
+    record = make_record([0.5, 0.9])
+    names = ("[red]x[/red] [/bold]", "participant-with-a-name")
+    lines = tuple(
+        replace(line, name=name) for line, name in zip(record.participants, names, strict=True)
+    )
+    file = io.StringIO()
+    show_record(Console(file=file, width=80), replace(record, participants=lines), tmp_path)
+    for name in names:
+        assert name in file.getvalue()
+
+
+def test_ctrl_c_while_everything_is_imported_is_quiet() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aequa_flwr.cli.main", "doctor"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    # Python's own start takes 0.1 s, our imports 3 s and more.
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert "Traceback" not in text
+    assert process.returncode == 130

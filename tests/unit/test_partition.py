@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -108,6 +110,20 @@ def test_what_cannot_be_split_is_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(DataError, match=says.replace("(", r"\(")):
         split(spec, participants=participants)
+
+
+def test_a_hopeless_draw_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = []
+
+    def counting(seed: int, *scope: str | int) -> np.random.Generator:
+        draws.append(scope)
+        return rng_for(seed, *scope)
+
+    # By the module's own entry: the package's name `partition` is the function.
+    monkeypatch.setattr(sys.modules[partition.__module__], "rng_for", counting)
+    with pytest.raises(DataError, match="without data"):
+        split("dirichlet:0.1", participants=600)
+    assert len(draws) == 1
 
 
 def test_natural_without_groups_is_refused() -> None:
