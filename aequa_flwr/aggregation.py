@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Layout, Layouts, prefix
+from aequa_flwr.slim.width import Layout, Layouts, prefix, shape_at
 
 Int64 = npt.NDArray[np.int64]
 
@@ -94,20 +94,13 @@ def _fixed_point(
     name: str, value: NDArray, layout: Layout, width: float, weight: int
 ) -> tuple[Int64, int]:
     """Return ``weight * value`` as integers of full shape, and their largest magnitude."""
-    shape = tuple(
-        size if axis is None else axis.extent(width)
-        for axis, size in zip(layout, value.shape, strict=False)
-    )
-    if value.shape != shape or len(layout) != value.ndim:
+    if value.shape != shape_at(layout, width):
         raise AggregationError(f"{name} has shape {value.shape}, not that of width {width:g}")
     largest = float(np.max(np.abs(value), initial=0.0))
     # Written so that it also refuses NaN, for which every comparison is false.
     if not largest * SCALE * weight < _LIMIT:
         raise AggregationError(f"{name} holds a value that is not finite or absurdly large")
-    full = tuple(
-        size if axis is None else axis.size for axis, size in zip(layout, shape, strict=True)
-    )
-    fixed = np.zeros(full, dtype=np.int64)
+    fixed = np.zeros(shape_at(layout), dtype=np.int64)
     scaled = np.multiply(value, SCALE, dtype=np.float64)
     np.rint(scaled, out=scaled)
     fixed[prefix(layout, width)] = scaled

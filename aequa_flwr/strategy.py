@@ -268,7 +268,7 @@ class AequaStrategy(Strategy):
 
     def _measure_alone(self, node: int, reply: Message) -> None:
         try:
-            answer = wire.decode_alone_reply(_content(reply))
+            answer = wire.decode_alone_reply(_content(reply), self.layouts)
         except wire.WireError as error:
             self._fail(0, {f"node {node}": str(error)})
             return

@@ -10,7 +10,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, MessageType, RecordDict
 from aequa_flwr.aggregation import SCALE, AggregationError, Int64, MaskedSum
 from aequa_flwr.hosting import RoundPart, Trained
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Layouts, prefix
+from aequa_flwr.slim.width import Layouts, prefix, shape_at
 
 # Raise it with every change of a record; a node of another version is refused when it joins.
 PROTOCOL_VERSION = 1
@@ -110,11 +110,17 @@ def encode_alone_reply(reply: AloneReply) -> RecordDict:
     return RecordDict({_HEAD: head, **models})
 
 
-def decode_alone_reply(content: RecordDict) -> AloneReply:
-    """Unpack them."""
+def decode_alone_reply(content: RecordDict, layouts: Layouts) -> AloneReply:
+    """Unpack them; raises WireError for a model that is not one of ``layouts``."""
     head = _head(content)
     names = _list(head, "names", str)
     models = {name: _floats(content, f"model.{k}") for k, name in enumerate(names)}
+    for name, model in models.items():
+        shapes = {key: value.shape for key, value in model.items()}
+        if shapes != {key: shape_at(layout) for key, layout in layouts.items()}:
+            raise WireError(f"the standalone model of {name} is not of this network")
+        if not all(np.isfinite(value).all() for value in model.values()):
+            raise WireError(f"the standalone model of {name} holds values that are not finite")
     return AloneReply(models, _read_refused(head))
 
 
@@ -239,12 +245,11 @@ def _embed_sums(
     sums: dict[str, Int64] = {}
     for name, value in arrays.items():
         layout = layouts[name]
-        if value.dtype != np.int64 or value.ndim != len(layout):
+        if value.dtype != np.int64:
             raise WireError(f"{name} is not a sum of 64-bit integers")
-        pairs = list(zip(layout, value.shape, strict=True))
-        if any(axis is not None and axis.extent(width) != size for axis, size in pairs):
+        if value.shape != shape_at(layout, width):
             raise WireError(f"{name} has shape {value.shape}, not that of width {width:g}")
-        full = np.zeros([size if axis is None else axis.size for axis, size in pairs], np.int64)
+        full = np.zeros(shape_at(layout), np.int64)
         full[prefix(layout, width)] = value
         sums[name] = full
     return sums

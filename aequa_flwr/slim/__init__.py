@@ -8,6 +8,7 @@ from aequa_flwr.slim.width import (
     channels,
     distinct_widths,
     prefix,
+    shape_at,
     widest_below,
 )
 
@@ -22,5 +23,6 @@ __all__ = [
     "embed",
     "extract",
     "prefix",
+    "shape_at",
     "widest_below",
 ]

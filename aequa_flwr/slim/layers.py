@@ -104,8 +104,9 @@ class _SlimAffine(SlimLayer):
 
     def layouts(self) -> dict[str, Layout]:
         """Outputs first, then inputs; a kernel's own axes are never sliced."""
-        kernel: Layout = (None,) * (self.weight.dim() - 2)
-        return {"weight": (self.out_axis, self.in_axis, *kernel), "bias": (self.out_axis,)}
+        outs, ins, *kernel = self.weight.shape
+        out_axis, in_axis = self.out_axis or outs, self.in_axis or ins
+        return {"weight": (out_axis, in_axis, *kernel), "bias": (out_axis,)}
 
 
 class SlimConv2d(_SlimAffine):

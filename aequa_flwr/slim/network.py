@@ -69,16 +69,18 @@ class SlimNetwork(nn.Module):
 
     def load(self, sub_params: Params, width: float = 1.0) -> None:
         """Copy parameters of ``width`` into the prefixes in place; the rest stays as it is."""
+        layouts = self.layouts
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 value = torch.from_numpy(sub_params[name])
-                parameter[prefix(self.layouts[name], width)].copy_(value)
+                parameter[prefix(layouts[name], width)].copy_(value)
 
     def dump(self, width: float = 1.0) -> dict[str, NDArray]:
         """Return copies of the parameters of the sub-network of ``width``."""
+        layouts = self.layouts
         return {
             name: np.array(
-                parameter.detach()[prefix(self.layouts[name], width)].cpu().numpy(), order="C"
+                parameter.detach()[prefix(layouts[name], width)].cpu().numpy(), order="C"
             )
             for name, parameter in self.named_parameters()
         }

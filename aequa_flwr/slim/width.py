@@ -39,14 +39,19 @@ class Axis:
         return channels(width, self.full) * self.block
 
 
-# One entry per axis; None is an axis that never shrinks (inputs, classes, kernel).
-Layout = tuple[Axis | None, ...]
+# One entry per axis; a number is the size of one that never shrinks (inputs, classes, kernel).
+Layout = tuple[Axis | int, ...]
 Layouts = Mapping[str, Layout]
 
 
 def prefix(layout: Layout, width: float) -> tuple[slice, ...]:
     """Return the one slice that a sub-network of ``width`` holds of a tensor."""
-    return tuple(slice(None) if axis is None else slice(axis.extent(width)) for axis in layout)
+    return tuple(slice(size) for size in shape_at(layout, width))
+
+
+def shape_at(layout: Layout, width: float = 1.0) -> tuple[int, ...]:
+    """Return the shape of a tensor at ``width``."""
+    return tuple(axis if isinstance(axis, int) else axis.extent(width) for axis in layout)
 
 
 def distinct_widths(layouts: Layouts, p_min: float, p_max: float) -> tuple[float, ...]:
@@ -77,7 +82,7 @@ def widest_below(layouts: Layouts, width: float) -> float:
 
 
 def _channel_counts(layouts: Layouts) -> set[int]:
-    return {axis.full for layout in layouts.values() for axis in layout if axis is not None}
+    return {axis.full for layout in layouts.values() for axis in layout if isinstance(axis, Axis)}
 
 
 def _steps(fulls: Iterable[int]) -> list[float]:

@@ -139,6 +139,36 @@ def test_a_malformed_reply_becomes_a_failure_and_never_touches_the_model(tmp_pat
     assert poisoned["rounds"] == absent["rounds"]
 
 
+class WrongModel(InProcessGrid):
+    """The second node's standalone models and sums have a tensor of another size."""
+
+    def answer(self, message: Message) -> Message:
+        reply = super().answer(message)
+        if message.metadata.dst_node_id == 101:
+            for arrays in reply.content.array_records.values():
+                arrays["fc2.bias"] = Array(np.zeros(11, arrays["fc2.bias"].numpy().dtype))
+        return reply
+
+
+def test_tensors_of_another_size_are_failures_and_the_rest_goes_on(tmp_path: Path) -> None:
+    run_in_process(tmp_path / "run", num_nodes=2, grid=WrongModel, **SMALL)
+    record = record_of(tmp_path / "run")
+    assert record["status"] == "completed"
+    reasons = {failure["reason"] for failure in record["failures"]}
+    assert any("is not of this network" in reason for reason in reasons)
+    assert any("fc2.bias has shape (11,)" in reason for reason in reasons)
+    unrewarded = [line for line in record["participants"] if line["width"] is None]
+    assert 0 < len(unrewarded) < 5
+
+
+def test_a_widest_width_below_one_is_the_last_level(tmp_path: Path) -> None:
+    changes = SMALL | {"p-max": 0.8, "rounds": 1}
+    run_in_process(tmp_path / "run", num_nodes=2, **changes)
+    record = record_of(tmp_path / "run")
+    assert record["status"] == "completed"
+    assert record["curve"][-1]["width"] == 0.8
+
+
 class DeadNodes(InProcessGrid):
     """Everybody joins and trains alone; nobody takes part in a round."""
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from aequa_flwr.aggregation import AggregationError, MaskedSum
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim import Axis, Params, extract, prefix
+from aequa_flwr.slim import Axis, Layouts, Params, extract, prefix
 
-LAYOUTS = {"w": (Axis(6), Axis(4, block=2)), "b": (Axis(6),), "free": (None,)}
+LAYOUTS: Layouts = {"w": (Axis(6), Axis(4, block=2)), "b": (Axis(6),), "free": (3,)}
 SHAPES: dict[str, tuple[int, ...]] = {"w": (6, 8), "b": (6,), "free": (3,)}
 ADDENDS = st.lists(
     st.tuples(st.integers(0, 99), st.floats(0.05, 1.0), st.integers(1, 5000)), max_size=6
@@ -73,7 +73,7 @@ def test_mean_is_over_those_that_hold_an_entry_and_else_the_fallback(addends: li
 
 def holds(key: str, entry: tuple[int, ...], width: float) -> bool:
     inside = prefix(LAYOUTS[key], width)
-    return all(s.stop is None or i < s.stop for i, s in zip(entry, inside, strict=True))
+    return all(i < s.stop for i, s in zip(entry, inside, strict=True))
 
 
 def test_at_full_width_it_is_numpys_average() -> None:
@@ -121,5 +121,8 @@ def test_wrong_shapes_and_names_are_refused() -> None:
     flat = {k: v.ravel() for k, v in full(1.0).items()}
     with pytest.raises(AggregationError, match="not that of width"):
         MaskedSum(LAYOUTS).add(flat)
+    longer = full(1.0) | {"free": np.ones(4, dtype=np.float32)}
+    with pytest.raises(AggregationError, match="free has shape"):
+        MaskedSum(LAYOUTS).add(longer)
     with pytest.raises(AggregationError, match="missing or unknown: b"):
         MaskedSum(LAYOUTS).add({k: v for k, v in full(1.0).items() if k != "b"})

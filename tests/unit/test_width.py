@@ -18,8 +18,8 @@ def test_every_fraction_of_channels_is_hit_exactly() -> None:
 
 
 def test_prefix_slices_channels_in_blocks_and_leaves_the_rest() -> None:
-    layout = (Axis(26), Axis(16, block=144), None)
-    assert prefix(layout, 0.5) == (slice(13), slice(8 * 144), slice(None))
+    layout = (Axis(26), Axis(16, block=144), 3)
+    assert prefix(layout, 0.5) == (slice(13), slice(8 * 144), slice(3))
 
 
 def test_the_papers_cnn_has_31_distinct_levels() -> None:

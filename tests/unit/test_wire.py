@@ -13,9 +13,9 @@ from aequa_flwr import wire
 from aequa_flwr.aggregation import MaskedSum
 from aequa_flwr.hosting import RoundPart, Trained
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim import Axis, Params, extract
+from aequa_flwr.slim import Axis, Layouts, Params, extract
 
-LAYOUTS = {"w": (Axis(6), Axis(4)), "free": (None,)}
+LAYOUTS: Layouts = {"w": (Axis(6), Axis(4)), "free": (3,)}
 NAMES = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=5)
 
 
@@ -69,7 +69,7 @@ def test_alone() -> None:
     assert back.names == task.names
     assert same_params(back.params, task.params)
     reply = wire.AloneReply({"a": params(1), "b": params(2)}, {"c": "no"})
-    got = wire.decode_alone_reply(through_bytes(wire.encode_alone_reply(reply)))
+    got = wire.decode_alone_reply(through_bytes(wire.encode_alone_reply(reply)), LAYOUTS)
     assert got.refused == reply.refused
     assert all(same_params(got.models[k], reply.models[k]) for k in "ab")
 
@@ -155,7 +155,7 @@ BAD_PARTS: list[tuple[Callable[[RecordDict], None], str]] = [
     (edit(reasons=["one"]), "refused participants and the reasons"),
     (replace_array(np.zeros((6, 4), np.float32)), "not a sum of 64-bit integers"),
     (replace_array(np.zeros((5, 4), np.int64)), "not that of width"),
-    (replace_array(np.zeros(24, np.int64)), "not a sum of 64-bit integers"),
+    (replace_array(np.zeros(24, np.int64)), "not that of width"),
 ]
 
 
@@ -187,3 +187,17 @@ def test_float64_parameters_are_refused() -> None:
     replace_array(np.zeros((6, 4)))(content)
     with pytest.raises(wire.WireError, match="float64, not float32"):
         wire.decode_round_task(content)
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ({"w": np.zeros((6, 4), np.float32)}, "is not of this network"),
+        ({**params(1), "free": np.zeros(9, np.float32)}, "is not of this network"),
+        ({**params(1), "free": np.full(3, np.nan, np.float32)}, "not finite"),
+    ],
+)
+def test_a_standalone_model_of_another_network_is_refused(model: Params, says: str) -> None:
+    content = wire.encode_alone_reply(wire.AloneReply({"a": model}))
+    with pytest.raises(wire.WireError, match=says):
+        wire.decode_alone_reply(content, LAYOUTS)
