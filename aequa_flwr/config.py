@@ -11,7 +11,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from aequa_flwr.errors import UserError
 
 Value = str | int | float | bool
-DatasetName = Literal["digits", "mnist", "fashion-mnist"]
+DatasetName = Literal[
+    "digits",
+    "mnist",
+    "fashion-mnist",
+    "svhn",
+    "cifar10",
+    "cifar100",
+    "sst",
+    "femnist",
+    # The user's own: a folder of images by class, .npz files with x and y, .tsv files of text.
+    "images",
+    "arrays",
+    "text",
+]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
 PARTITIONS: Mapping[str, tuple[int, str]] = {
     "homogeneous": (0, "homogeneous"),
@@ -49,6 +62,14 @@ RECIPES: Mapping[str, Recipe] = {
     "digits": Recipe("small-cnn", 40, 16, 0.03, "step", "dirichlet:1"),
     "mnist": Recipe("cnn", 50, 128, 0.01),
     "fashion-mnist": Recipe("cnn", 50, 128, 0.01),
+    "svhn": Recipe("large-cnn", 50, 128, 0.01),
+    "cifar10": Recipe("resnet18", 100, 128, 0.01),
+    "cifar100": Recipe("resnet18", 100, 128, 0.01),
+    "sst": Recipe("lstm", 100, 128, 0.01),
+    "femnist": Recipe("femnist-cnn", 50, 128, 0.01, partition="natural"),
+    "images": Recipe("cnn", 50, 32, 0.01),
+    "arrays": Recipe("cnn", 50, 32, 0.01),
+    "text": Recipe("lstm", 100, 32, 0.01),
 }
 
 
@@ -104,6 +125,8 @@ class DataSpec:
     participants: int
     held_out_fraction: float
     seed: int
+    cache_dir: str = ""
+    max_length: int = 60
 
 
 class RunConfig(BaseModel):
@@ -122,14 +145,16 @@ class RunConfig(BaseModel):
     )
 
     dataset: DatasetName = "digits"
-    data_dir: str = Field("", description="folder that holds MNIST/ or FashionMNIST/")
+    data_dir: str = Field("", description="folder or file that holds the data set")
+    cache_dir: str = Field("", description="folder of prepared data sets; empty: the user's cache")
+    max_length: int = Field(60, ge=1, le=_MOST, description="longest text in words")
     download: bool = Field(False, description="fetch the data set if the folder lacks it")
     partition: str = Field("auto", description="how the training data is split")
     participants: int = Field(10, ge=1, le=_MOST)
     held_out_fraction: float = Field(
         0.05, ge=0.0, lt=1.0, description="training data that nobody holds and nothing is tuned on"
     )
-    network: Literal["cnn", "small-cnn"]
+    network: str = Field(description="a name of `aequa networks`, or my_package.nets:make")
     rounds: int = Field(ge=1, le=_MOST)
     local_epochs: int = Field(1, ge=1, le=_MOST)
     batch_size: int = Field(ge=1, le=_MOST)
@@ -141,6 +166,12 @@ class RunConfig(BaseModel):
     p_min: float = Field(0.25, gt=0.0, le=1.0, description="narrowest width")
     p_max: float = Field(1.0, gt=0.0, le=1.0, description="widest width")
     distillation: bool = Field(False, description="narrow passes learn from the wide one")
+    augmentation: Literal["none", "crop-flip"] = Field(
+        "none", description="crop-flip: random crops of images padded by 4, half of them mirrored"
+    )
+    calibration: bool = Field(
+        False, description="BatchNorm statistics of never trained levels from the server's data"
+    )
     weighting: Literal["equal", "examples"] = "equal"
     contribution: Literal["standalone"] = "standalone"
     curve_fit: Literal["none", "isotonic"] = Field(
@@ -207,6 +238,8 @@ class RunConfig(BaseModel):
             participants=self.participants,
             held_out_fraction=self.held_out_fraction,
             seed=self.seed,
+            cache_dir=self.cache_dir,
+            max_length=self.max_length,
         )
 
     @classmethod
@@ -225,7 +258,7 @@ class RunConfig(BaseModel):
     def to_record(self) -> dict[str, Value]:
         """Return what a run computes with: all but where its files are."""
         values = self.to_flower()
-        return {key: values[key] for key in values if key not in ("output", "data-dir")}
+        return {key: values[key] for key in values if key not in ("output", "data-dir", "cache-dir")}
 
 
 def _sentence(error: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from aequa_flwr.aggregation import AggregationError, MaskedSum
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.subnet import NDArray, Params, extract
-from aequa_flwr.training.compute import Compute, Tensors
+from aequa_flwr.training.compute import Compute, Resident
 from aequa_flwr.training.local import LocalPlan, LocalResult, TrainingError, train_locally
 
 
@@ -64,7 +64,7 @@ class Host:
 
     network: SlimNetwork
     compute: Compute
-    data_of: Callable[[str], Tensors]
+    data_of: Callable[[str], Resident]
     seed: int
     weight_by_examples: bool = False
 
@@ -82,8 +82,7 @@ class Host:
         refused: dict[str, str] = {}
         for name, width in widths.items():
             received = params if width == widest else extract(params, layouts, width)
-            data = self.data_of(name)
-            num_examples = len(data[1])
+            num_examples = len(self.data_of(name))
             try:
                 result = self._train(("local", server_round), name, received, width, plan)
                 weight = num_examples if self.weight_by_examples else 1

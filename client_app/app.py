@@ -13,7 +13,7 @@ from aequa_flwr.hosting import Host, place
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.training import (
     LocalPlan,
-    Tensors,
+    Resident,
     choose_compute,
     limit_threads,
     scheduled_rate,
@@ -83,11 +83,11 @@ def _host(config: RunConfig) -> Host:
     limit_threads(config.threads)
     data = federated_data(config.data_spec)
     compute = choose_compute(config.device, config.precision)
-    network = build_network(config.network, data.dataset.input_shape, data.dataset.num_classes)
+    network = build_network(config.network, data.dataset.schema)
 
     @cache
-    def tensors(name: str) -> Tensors:
-        return compute.resident(data.examples(name), data.dataset)
+    def tensors(name: str) -> Resident:
+        return compute.resident(data.dataset.train, data.dataset.schema, data.shares[name])
 
     return Host(
         network.to(compute.device),

@@ -127,16 +127,15 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
 
 def _initial_network(config: RunConfig, dataset: Dataset) -> SlimNetwork:
     init_seed = int(rng_for(config.seed, "initial weights").integers(2**31))
-    return build_network(
-        config.network, dataset.input_shape, dataset.num_classes, init_seed=init_seed
-    )
+    return build_network(config.network, dataset.schema, init_seed=init_seed)
 
 
 def _server_data(config: RunConfig, data: FederatedData, network: SlimNetwork) -> ServerData:
     compute = choose_compute(config.device, config.precision)
-    held_out = None if data.held_out is None else compute.resident(data.held_out, data.dataset)
-    validation = compute.resident(data.validation, data.dataset)
-    return ServerData(network.to(compute.device), compute, validation, held_out)
+    schema = data.dataset.schema
+    held_out = compute.resident(data.dataset.train, schema, data.held_out)
+    validation = compute.resident(data.validation, schema)
+    return ServerData(network.to(compute.device), compute, validation, held_out if len(held_out) else None)
 
 
 def _describe(data: FederatedData) -> DataRecord:
@@ -144,7 +143,7 @@ def _describe(data: FederatedData) -> DataRecord:
         dataset=data.dataset.name,
         num_train=sum(len(share) for share in data.shares.values()),
         num_validation=len(data.validation),
-        num_held_out=0 if data.held_out is None else len(data.held_out),
+        num_held_out=len(data.held_out),
     )
 
 
@@ -160,10 +159,7 @@ def _save_rewards(keeper: _Keeper, state: RunState, network: SlimNetwork, datase
             accuracy=line.reward_accuracy,
             num_parameters=tensor_count(sub_params),
             dataset=dataset.name,
-            input_shape=dataset.input_shape,
-            num_classes=dataset.num_classes,
-            mean=dataset.mean,
-            std=dataset.std,
+            schema=dataset.schema,
             layers=tuple(network.plain(line.width)),
         )
         save_reward(keeper.folder / REWARDS_FOLDER, card, sub_params)

@@ -4,32 +4,30 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from aequa_flwr.config import DataSpec
+from aequa_flwr.data.examples import Dataset, Examples, Indices, split_by_class
 from aequa_flwr.data.partition import partition
-from aequa_flwr.data.sources import Dataset, Examples, Indices, load_dataset, split_by_class
+from aequa_flwr.data.sources import load_dataset
 from aequa_flwr.seeding import rng_for
 
 
 @dataclass(frozen=True)
 class FederatedData:
-    """The training examples of every participant, and the two sets of the server.
+    """Which training examples every participant holds, and the two sets of the server.
 
-    ``validation`` (the official test split) is what contributions, the curve and the
-    allocation are measured on; nothing is ever chosen on ``held_out``, which no participant
-    holds either (None when the fraction is 0).
+    ``shares`` and ``held_out`` are rows of the data set's training part. ``validation`` (the
+    official test split) is what contributions, the curve and the allocation are measured on;
+    nothing is ever chosen on ``held_out``, which no participant holds either (empty when the
+    fraction is 0).
     """
 
     dataset: Dataset
     shares: dict[str, Indices]
-    held_out: Examples | None
+    held_out: Indices
 
     @property
     def validation(self) -> Examples:
         """What everything is tuned and measured on, as in the paper."""
         return self.dataset.test
-
-    def examples(self, participant: str) -> Examples:
-        """Return the training examples of one participant."""
-        return self.dataset.train.take(self.shares[participant])
 
 
 def participant_names(count: int) -> list[str]:
@@ -47,11 +45,11 @@ def federated_data(spec: DataSpec) -> FederatedData:
     dataset = load_dataset(spec.dataset, spec.data_dir, download=spec.download)
     train = dataset.train
     held_out, rest = split_by_class(train.y, spec.held_out_fraction, rng_for(spec.seed, "held out"))
-    remaining = train.take(rest)
-    parts = partition(remaining.y, spec.partition, spec.participants, spec.seed, remaining.groups)
+    groups = None if train.groups is None else train.groups[rest]
+    parts = partition(train.y[rest], spec.partition, spec.participants, spec.seed, groups)
     names = participant_names(spec.participants)
     return FederatedData(
         dataset=dataset,
         shares={name: rest[part] for name, part in zip(names, parts, strict=True)},
-        held_out=train.take(held_out) if len(held_out) else None,
+        held_out=held_out,
     )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aequa_flwr.config import PartitionSpec
-from aequa_flwr.data.sources import DataError, Indices
+from aequa_flwr.data.examples import DataError, Indices
 from aequa_flwr.seeding import rng_for
 
 Shares = list[Indices]

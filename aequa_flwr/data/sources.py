@@ -1,64 +1,28 @@
 """Data sets by name: where they come from, as arrays."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from aequa_flwr.errors import UserError
+from aequa_flwr.data.examples import DataError, Dataset, Examples, Indices, split_by_class
+from aequa_flwr.data.schema import Schema
 from aequa_flwr.seeding import rng_for
 
-Indices = npt.NDArray[np.int64]
-
 _WRITERS_FILE = Path("mnist-writers") / "writers.npz"
-
-
-class DataError(UserError):
-    """Data that is missing, unreadable or cannot be split as asked."""
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Images as uint8 (n, channels, height, width), labels (n,), and who made each.
-
-    ``groups`` is None where nobody knows; otherwise an integer for each example, and the
-    natural partition keeps the examples of one group together.
-    """
-
-    x: npt.NDArray[np.uint8]
-    y: Indices
-    groups: Indices | None = None
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def take(self, indices: Indices) -> "Examples":
-        """Return the examples at ``indices``."""
-        groups = None if self.groups is None else self.groups[indices]
-        return Examples(self.x[indices], self.y[indices], groups)
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """Training and official test examples, and what a network must know of them.
-
-    An input is ``(x / 255 - mean) / std``.
-    """
-
-    name: str
-    train: Examples
-    test: Examples
-    num_classes: int
-    mean: float
-    std: float
-
-    @property
-    def input_shape(self) -> tuple[int, int, int]:
-        """Channels, height, width."""
-        _, channels, height, width = self.train.x.shape
-        return channels, height, width
+_DIGIT_CLASSES = tuple("0123456789")
+_FASHION_CLASSES = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
 
 
 def load_dataset(name: str, data_dir: str = "", *, download: bool = False) -> Dataset:
@@ -83,7 +47,8 @@ def _digits(_data_dir: str, _download: bool) -> Dataset:
     everything = Examples(x, labels.astype(np.int64))
     test, train = split_by_class(everything.y, 0.2, rng_for(0, "digits", "test split"))
     # Mean and standard deviation of the training part, rounded.
-    return Dataset("digits", everything.take(train), everything.take(test), 10, 0.305, 0.376)
+    schema = Schema("images", (1, 8, 8), _DIGIT_CLASSES, (0.305,), (0.376,))
+    return Dataset("digits", everything.take(train), everything.take(test), schema)
 
 
 def _mnist(data_dir: str, download: bool) -> Dataset:
@@ -91,12 +56,14 @@ def _mnist(data_dir: str, download: bool) -> Dataset:
     writers = Path(data_dir) / _WRITERS_FILE
     if writers.is_file():
         train = Examples(train.x, train.y, _read_writers(writers, len(train)))
-    return Dataset("mnist", train, test, 10, 0.1307, 0.3081)
+    schema = Schema("images", (1, 28, 28), _DIGIT_CLASSES, (0.1307,), (0.3081,))
+    return Dataset("mnist", train, test, schema)
 
 
 def _fashion_mnist(data_dir: str, download: bool) -> Dataset:
     train, test = _torchvision("FashionMNIST", data_dir, download)
-    return Dataset("fashion-mnist", train, test, 10, 0.2860, 0.3530)
+    schema = Schema("images", (1, 28, 28), _FASHION_CLASSES, (0.2860,), (0.3530,))
+    return Dataset("fashion-mnist", train, test, schema)
 
 
 _SOURCES: Mapping[str, Callable[[str, bool], Dataset]] = {
@@ -145,17 +112,3 @@ def _read_writers(path: Path, num_examples: int) -> Indices:
         )
     return writers
 
-
-def split_by_class(
-    labels: Indices, fraction: float, rng: np.random.Generator
-) -> tuple[Indices, Indices]:
-    """Return (taken, rest): about ``fraction`` of every class at random, each sorted.
-
-    0 takes nothing; a class always keeps at least one example in the rest.
-    """
-    taken: list[Indices] = []
-    for label in np.unique(labels):
-        members = rng.permutation(np.flatnonzero(labels == label))
-        taken.append(members[: min(round(fraction * len(members)), len(members) - 1)])
-    chosen = np.sort(np.concatenate(taken)) if taken else np.empty(0, dtype=np.int64)
-    return chosen, np.setdiff1d(np.arange(len(labels)), chosen)

@@ -3,7 +3,7 @@
 from aequa_flwr.training.compute import (
     Compute,
     DeviceError,
-    Tensors,
+    Resident,
     choose_compute,
     limit_threads,
 )
@@ -23,8 +23,8 @@ __all__ = [
     "LocalPlan",
     "LocalResult",
     "Measured",
+    "Resident",
     "ServerData",
-    "Tensors",
     "TrainingError",
     "balanced_accuracies",
     "choose_compute",

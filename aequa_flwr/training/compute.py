@@ -3,18 +3,51 @@
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from aequa_flwr.data.sources import Dataset, Examples
+from aequa_flwr.data.examples import Examples, Indices
+from aequa_flwr.data.schema import Kind, Schema
 from aequa_flwr.errors import UserError
-
-# Inputs (n, channels, height, width) and labels (n,) on one device.
-Tensors = tuple[Tensor, Tensor]
 
 
 class DeviceError(UserError):
     """A device that was asked for and is not there."""
+
+
+@dataclass(frozen=True)
+class Resident:
+    """Examples where they are computed with, as raw values; a batch of them becomes inputs.
+
+    Raw bytes are a quarter of the inputs, and on the CPU they are the mapped pages of a file
+    that all processes share: a participant there is a list of ``rows``, not a copy.
+    ``shift`` and ``scale`` are those of one example, ready to broadcast.
+    """
+
+    x: Tensor
+    y: Tensor
+    rows: Tensor
+    kind: Kind
+    shift: Tensor
+    scale: Tensor
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def labels(self) -> Tensor:
+        """The labels of all examples, in their order."""
+        return self.y[self.rows]
+
+    def batch(self, chosen: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels of some of the examples."""
+        rows = self.rows[chosen]
+        x = self.x[rows]
+        if self.kind != "tokens":
+            x = x.to(torch.float32)
+            x = (x.div_(255) if self.kind == "images" else x).sub_(self.shift).div_(self.scale)
+        return x, self.y[rows]
 
 
 @dataclass(frozen=True)
@@ -33,11 +66,26 @@ class Compute:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.mixed)
 
-    def resident(self, examples: Examples, dataset: Dataset) -> Tensors:
-        """Return normalised inputs and labels on the device."""
-        x = torch.from_numpy(examples.x).to(self.device, torch.float32)
-        x.div_(255).sub_(dataset.mean).div_(dataset.std)
-        return x, torch.from_numpy(examples.y).to(self.device)
+    def resident(
+        self, examples: Examples, schema: Schema, rows: Indices | None = None
+    ) -> Resident:
+        """Place the examples at ``rows`` (all without it) on the device.
+
+        On the CPU nothing is copied.
+        """
+        if rows is None:
+            rows = np.arange(len(examples))
+        if self.device.type != "cpu":
+            examples, rows = examples.take(rows), np.arange(len(rows))
+        axes = (-1, *[1] * (len(schema.shape) - 1))
+        return Resident(
+            torch.from_numpy(examples.x).to(self.device),
+            torch.from_numpy(examples.y).to(self.device),
+            torch.from_numpy(rows).to(self.device),
+            schema.kind,
+            torch.tensor(schema.mean or (0.0,), device=self.device).view(axes),
+            torch.tensor(schema.std or (1.0,), device=self.device).view(axes),
+        )
 
 
 def choose_compute(device: str, precision: str) -> Compute:

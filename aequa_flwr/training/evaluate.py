@@ -7,7 +7,7 @@ import torch
 
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.subnet import Params
-from aequa_flwr.training.compute import Compute, Tensors
+from aequa_flwr.training.compute import Compute, Resident
 
 # Large enough to keep the cores busy, small enough that a batch's activations stay in the cache.
 _BATCH = 512
@@ -15,19 +15,19 @@ _BATCH = 512
 
 @torch.inference_mode()
 def balanced_accuracies(
-    network: SlimNetwork, widths: Sequence[float], data: Tensors, compute: Compute
+    network: SlimNetwork, widths: Sequence[float], data: Resident, compute: Compute
 ) -> list[float]:
     """Return the mean recall over the classes present in ``data``, for each width (ascending).
 
     In [0, 1]; the first two layers are computed once for all widths.
     """
-    x, y = data
+    y = data.labels
     num_classes = int(y.max()) + 1
-    hits = torch.zeros(len(widths), num_classes, dtype=torch.int64, device=x.device)
+    hits = torch.zeros(len(widths), num_classes, dtype=torch.int64, device=y.device)
     for start in range(0, len(y), _BATCH):
-        labels = y[start : start + _BATCH]
+        x, labels = data.batch(slice(start, start + _BATCH))
         with compute.autocast():
-            logits = network.forward_nested(x[start : start + _BATCH], widths)
+            logits = network.forward_nested(x, widths)
         for row, values in enumerate(logits):
             hits[row] += torch.bincount(labels[values.argmax(1) == labels], minlength=num_classes)
     present = torch.bincount(y, minlength=num_classes)
@@ -54,8 +54,8 @@ class ServerData:
 
     network: SlimNetwork
     compute: Compute
-    validation: Tensors
-    held_out: Tensors | None
+    validation: Resident
+    held_out: Resident | None
 
     def measure(self, params: Params, widths: Sequence[float]) -> list[Measured]:
         """Return the accuracies of full-shape ``params`` at each of ``widths`` (ascending)."""

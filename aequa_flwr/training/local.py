@@ -11,7 +11,7 @@ from torch import Tensor
 
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.training.compute import Compute, Tensors
+from aequa_flwr.training.compute import Compute, Resident
 
 
 class TrainingError(RuntimeError):
@@ -59,7 +59,7 @@ def train_locally(
     network: SlimNetwork,
     received: Params,
     width: float,
-    data: Tensors,
+    data: Resident,
     plan: LocalPlan,
     rng: np.random.Generator,
     compute: Compute,
@@ -72,17 +72,16 @@ def train_locally(
     """
     network.load(received, width)
     optimizer = torch.optim.SGD(network.parameters(), momentum=plan.momentum, foreach=True)
-    x, y = data
-    total = torch.zeros((), device=x.device)
+    total = torch.zeros((), device=compute.device)
     num_steps = 0
     for rate in plan.learning_rates:
         optimizer.param_groups[0]["lr"] = rate
-        for rows, narrow in _steps(len(y), width, plan, rng):
-            batch = torch.from_numpy(rows).to(x.device)
+        for rows, narrow in _steps(len(data), width, plan, rng):
+            x, y = data.batch(torch.from_numpy(rows).to(compute.device))
             optimizer.zero_grad(set_to_none=True)
             with compute.autocast():
                 loss, wide_loss = sandwich_loss(
-                    network, x[batch], y[batch], width, narrow, distillation=plan.distillation
+                    network, x, y, width, narrow, distillation=plan.distillation
                 )
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             optimizer.step()
