@@ -1,15 +1,17 @@
 """Masked averaging as a monoid: sums that can be built in any order and any place."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Layout, Layouts, prefix, shape_at
+from aequa_flwr.slim.width import Layout, Layouts, Levels, ladder_of, prefix, shape_at
 
 Int64 = npt.NDArray[np.int64]
+K = TypeVar("K", bound=float)
 
 # Values are summed as integers of 2**-32: integer addition is associative, float addition is
 # not, and training amplifies a last bit that depends on the order of arrival into another
@@ -29,6 +31,8 @@ class MaskedSum:
     ``sums`` holds fixed-point integers of full shape, zero where nobody held an entry.
     ``weights`` maps a width to the total weight of the participants of that width: as narrow
     networks are prefixes of wide ones, the weight of an entry follows from the widths alone.
+    ``level_weights`` does the same for the rows of switchable BatchNorm: it maps a level to the
+    total weight of the participants that trained it, for nobody else's row is in the sum.
     ``count`` is the number of addends; ``bound`` is a magnitude no partial sum of them can
     exceed, so that an overflow is refused before it happens, in whatever order they come.
     """
@@ -36,14 +40,22 @@ class MaskedSum:
     layouts: Layouts
     sums: Mapping[str, Int64] = field(default_factory=dict)
     weights: Mapping[float, int] = field(default_factory=dict)
+    level_weights: Mapping[int, int] = field(default_factory=dict)
     count: int = 0
     bound: int = 0
 
-    def add(self, sub_params: Params, width: float = 1.0, weight: int = 1) -> "MaskedSum":
+    def add(
+        self,
+        sub_params: Params,
+        width: float = 1.0,
+        weight: int = 1,
+        levels: Collection[int] | None = None,
+    ) -> "MaskedSum":
         """Return this sum with one participant's parameters of ``width`` added.
 
         ``weight`` is a positive integer: 1 for the paper's equal weights, or the number of
-        examples. Raises AggregationError, and nothing is added, if a tensor is missing, has
+        examples. ``levels`` are the levels whose BatchNorm rows it trained; None means all it
+        holds. Raises AggregationError, and nothing is added, if a tensor is missing, has
         another shape than ``width`` gives it, or holds a value that cannot be summed.
         """
         if weight < 1:
@@ -51,11 +63,26 @@ class MaskedSum:
         if sub_params.keys() != self.layouts.keys():
             odd = sorted(sub_params.keys() ^ self.layouts.keys())
             raise AggregationError(f"tensors missing or unknown: {', '.join(odd)}")
+        ladder = ladder_of(self.layouts)
+        held = Levels(ladder).extent(width) if ladder else 0
+        rows = range(held) if levels is None else sorted(levels)
+        if not all(0 <= row < held for row in rows):
+            raise AggregationError(f"a level was trained that width {width:g} does not hold")
         sums, bound = {}, 0
         for name, value in sub_params.items():
             fixed, largest = _fixed_point(name, value, self.layouts[name], width, weight)
+            if _is_switchable(self.layouts[name]):
+                fixed[[row for row in range(len(fixed)) if row not in rows]] = 0
             sums[name], bound = fixed, max(bound, largest)
-        return self.merge(replace(self, sums=sums, weights={width: weight}, count=1, bound=bound))
+        one = replace(
+            self,
+            sums=sums,
+            weights={width: weight},
+            level_weights=dict.fromkeys(rows, weight),
+            count=1,
+            bound=bound,
+        )
+        return self.merge(one)
 
     def merge(self, other: "MaskedSum") -> "MaskedSum":
         """Return the sum of both; commutative and associative to the last bit."""
@@ -64,11 +91,11 @@ class MaskedSum:
             raise AggregationError("the sum overflows: the values or the weights are too large")
         if not self.count or not other.count:
             return self if self.count else other
-        widths = sorted({*self.weights, *other.weights})
         return replace(
             self,
             sums={name: value + other.sums[name] for name, value in self.sums.items()},
-            weights={w: self.weights.get(w, 0) + other.weights.get(w, 0) for w in widths},
+            weights=_added(self.weights, other.weights),
+            level_weights=_added(self.level_weights, other.level_weights),
             count=self.count + other.count,
             bound=bound,
         )
@@ -77,17 +104,37 @@ class MaskedSum:
         """Average each entry over the participants that held it.
 
         An entry that nobody held keeps its value from ``fallback``: a round of narrow
-        participants must not drag the wide channels towards zero.
+        participants must not drag the wide channels towards zero. So does the BatchNorm of a
+        level that nobody trained.
         """
         params = {name: value.copy() for name, value in fallback.items()}
+        for name, value in self.sums.items():
+            layout = self.layouts[name]
+            for inside, weight in self._regions(layout):
+                params[name][inside] = value[inside] / (weight * SCALE)
+        return params
+
+    def _regions(self, layout: Layout) -> Iterator[tuple[tuple[slice, ...], int]]:
+        """Yield regions of a tensor with the weight of their entries; later ones lie inside."""
+        if layout and isinstance(layout[0], Levels):
+            for row, weight in self.level_weights.items():
+                # Beyond the level's own channels a row is never used.
+                used = prefix(layout[1:], layout[0].ladder[row])
+                yield (slice(row, row + 1), *used), weight
+            return
         total = 0
         # From the widest inwards: each narrower prefix overwrites with its larger weight.
         for width, weight in sorted(self.weights.items(), reverse=True):
             total += weight
-            for name, value in self.sums.items():
-                inside = prefix(self.layouts[name], width)
-                params[name][inside] = value[inside] / (total * SCALE)
-        return params
+            yield prefix(layout, width), total
+
+
+def _is_switchable(layout: Layout) -> bool:
+    return bool(layout) and isinstance(layout[0], Levels)
+
+
+def _added(one: Mapping[K, int], other: Mapping[K, int]) -> dict[K, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in sorted({*one, *other})}
 
 
 def _fixed_point(

@@ -165,6 +165,9 @@ class RunConfig(BaseModel):
     momentum: float = Field(0.9, ge=0.0, lt=1.0)
     p_min: float = Field(0.25, gt=0.0, le=1.0, description="narrowest width")
     p_max: float = Field(1.0, gt=0.0, le=1.0, description="widest width")
+    max_levels: int = Field(
+        64, ge=2, le=_MOST, description="widths a reward can have, if the network has more"
+    )
     distillation: bool = Field(False, description="narrow passes learn from the wide one")
     augmentation: Literal["none", "crop-flip"] = Field(
         "none", description="crop-flip: random crops of images padded by 4, half of them mirrored"
@@ -258,7 +261,9 @@ class RunConfig(BaseModel):
     def to_record(self) -> dict[str, Value]:
         """Return what a run computes with: all but where its files are."""
         values = self.to_flower()
-        return {key: values[key] for key in values if key not in ("output", "data-dir", "cache-dir")}
+        return {
+            key: values[key] for key in values if key not in ("output", "data-dir", "cache-dir")
+        }
 
 
 def _sentence(error: dict[str, Any]) -> str:

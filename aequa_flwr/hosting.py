@@ -86,7 +86,7 @@ class Host:
             try:
                 result = self._train(("local", server_round), name, received, width, plan)
                 weight = num_examples if self.weight_by_examples else 1
-                partial = part.partial.add(result.params, width, weight)
+                partial = part.partial.add(result.params, width, weight, result.levels)
             except (TrainingError, AggregationError) as error:
                 refused[name] = str(error)
                 continue

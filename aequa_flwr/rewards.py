@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from aequa_flwr.data.schema import Schema
 from aequa_flwr.errors import UserError
 from aequa_flwr.slim.plain import PlainLayer, build_plain
 from aequa_flwr.slim.subnet import Params
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 _CARD, _TENSORS = "card.json", "model.safetensors"
-_CARD_VERSION = 1
-# Bounds what a card can make us allocate: the longest of ours has a few hundred layers.
-_MAX_CARD_BYTES = 1_000_000
+_CARD_VERSION = 2
+# Bounds what a card can make us allocate: the longest hold a vocabulary of a million words.
+_MAX_CARD_BYTES = 20_000_000
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -34,8 +35,8 @@ class RewardError(UserError):
 class RewardCard:
     """What the holder of a reward may know: its own model, and nothing of the others.
 
-    ``accuracy`` is the balanced accuracy on the server's validation data. An input is
-    ``(x / 255 - mean) / std`` with shape (n, *input_shape).
+    ``accuracy`` is the balanced accuracy on the server's validation data. ``schema`` says how
+    an example becomes an input, and the classes; ``layer`` is the network.
     """
 
     participant: str
@@ -43,11 +44,8 @@ class RewardCard:
     accuracy: float
     num_parameters: int
     dataset: str
-    input_shape: tuple[int, ...]
-    num_classes: int
-    mean: float
-    std: float
-    layers: tuple[tuple[str, PlainLayer], ...]
+    layer: PlainLayer
+    schema: Schema
 
 
 def safe_name(name: str) -> str:
@@ -60,21 +58,20 @@ def safe_name(name: str) -> str:
     return name
 
 
-def save_reward(folder: Path, card: RewardCard, sub_params: Params) -> Path:
+def save_reward(folder: Path, card: RewardCard, params: Params) -> Path:
     """Write a reward to ``folder``/<participant> and return that path.
 
-    Two files: model.safetensors holds the tensors, card.json everything else.
+    Two files: model.safetensors holds the tensors of the card's layer, card.json everything
+    else.
     """
     path = folder / safe_name(card.participant)
     path.mkdir(parents=True, exist_ok=True)
-    save_file(dict(sub_params), path / _TENSORS)
+    save_file(dict(params), path / _TENSORS)
     text = {
         "version": _CARD_VERSION,
-        **{key: value for key, value in vars(card).items() if key != "layers"},
-        "layers": [
-            {"name": name, "kind": layer.kind, "arguments": dict(layer.arguments)}
-            for name, layer in card.layers
-        ],
+        **vars(card),
+        "layer": card.layer.to_json(),
+        "schema": card.schema.to_json(),
     }
     (path / _CARD).write_text(json.dumps(text, indent=2) + "\n", encoding="utf-8")
     return path
@@ -83,13 +80,14 @@ def save_reward(folder: Path, card: RewardCard, sub_params: Params) -> Path:
 def load_reward(path: str | Path) -> "nn.Module":
     """Return the reward in folder ``path`` as a plain torch module, ready for inference.
 
-    An nn.Sequential of ordinary layers of the reward's own size; nothing of this package is
-    inside it. Raises RewardError that says what is wrong with the folder.
+    An nn.Sequential of ordinary layers of the reward's own size, BatchNorm included; of this
+    package it holds nothing but the addition of a residual block and the end of a text. Raises
+    RewardError that says what is wrong with the folder.
     """
     folder = Path(path)
     card = load_card(folder)
     try:
-        return build_plain(card.layers, load_file(folder / _TENSORS))
+        return build_plain(card.layer, load_file(folder / _TENSORS))
     except (OSError, SafetensorError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise RewardError(f"The reward in {folder} cannot be loaded: {reason}.") from error
@@ -112,11 +110,9 @@ def load_card(path: str | Path) -> RewardCard:
 def _parse_card(content: Any) -> RewardCard:
     if content.pop("version") != _CARD_VERSION:
         raise ValueError("another version")
-    layers = tuple(
-        (str(layer["name"]), PlainLayer(layer["kind"], dict(layer["arguments"])))
-        for layer in content.pop("layers")
-    )
-    return RewardCard(**{**content, "input_shape": tuple(content["input_shape"])}, layers=layers)
+    content["layer"] = PlainLayer.from_json(content["layer"])
+    content["schema"] = Schema.from_json(content["schema"])
+    return RewardCard(**content)
 
 
 @dataclass(frozen=True)
@@ -157,8 +153,3 @@ def _pearson(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | 
     if len(a) < 2 or np.all(a == a[0]) or np.all(b == b[0]):
         return None
     return float(np.clip(np.corrcoef(a, b)[0, 1], -1.0, 1.0))
-
-
-def tensor_count(sub_params: Params | Mapping[str, Any]) -> int:
-    """Return the number of parameters."""
-    return int(sum(value.size for value in sub_params.values()))

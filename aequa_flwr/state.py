@@ -33,7 +33,8 @@ class RunState:
     """All that a run knows between two messages; with the config enough to go on from here.
 
     ``num_examples`` names the participants that joined. ``levels`` are indices into
-    ``curve``, the accuracies of the ladder in ascending order of width.
+    ``curve``, the accuracies of the ladder in ascending order of width. ``trained`` are the
+    levels of BatchNorm that somebody has trained so far, as indices of the network's ladder.
     """
 
     params: Params
@@ -41,6 +42,7 @@ class RunState:
     num_examples: Mapping[str, int] = field(default_factory=dict)
     standalone: Mapping[str, Measured] = field(default_factory=dict)
     contributions: Mapping[str, float] = field(default_factory=dict)
+    trained: tuple[int, ...] = ()
     rounds: tuple[RoundLog, ...] = ()
     failures: tuple[Failure, ...] = ()
     curve: tuple[Measured, ...] = ()

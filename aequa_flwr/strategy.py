@@ -18,7 +18,7 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.hosting import Trained
 from aequa_flwr.progress import Progress, WorkClock
 from aequa_flwr.slim.subnet import Params, extract
-from aequa_flwr.slim.width import Layouts
+from aequa_flwr.slim.width import Layouts, Levels, ladder_of
 from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.evaluate import Measured
 
@@ -30,6 +30,10 @@ _POLL_S = 0.02
 _ALONE_REPLY_BYTES = 64_000_000
 # And a node answers about so many times, so that people see it advance.
 _ALONE_REPLIES = 20
+
+
+# (parameters, widths without BatchNorm of their own, trained levels) to completed parameters.
+Calibrate = Callable[[Params, Sequence[float], Sequence[int]], Params]
 
 
 class RunFailedError(UserError):
@@ -52,9 +56,10 @@ class AequaStrategy(Strategy):
     """Joins the nodes, assesses contributions, trains round by round, allocates rewards.
 
     ``measure`` returns the accuracies of full parameters at ascending widths on the server's
-    data; ``ladder`` holds the widths a reward can have; ``on_state`` is called with every new
-    state, ``on_progress`` for people who watch. After ``start`` the whole outcome is in
-    ``state``.
+    data; ``ladder`` holds the widths a reward can have; ``calibrate``, if given, completes the
+    BatchNorm of levels that nobody trained before the curve is measured; ``on_state`` is called
+    with every new state, ``on_progress`` for people who watch. After ``start`` the whole
+    outcome is in ``state``.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class AequaStrategy(Strategy):
         num_participants: int,
         join_timeout_s: float,
         state: RunState,
+        calibrate: Calibrate | None = None,
         on_state: Callable[[RunState], None] = lambda _state: None,
         on_progress: Callable[[Progress], None] = lambda _progress: None,
     ) -> None:
@@ -79,6 +85,7 @@ class AequaStrategy(Strategy):
         self.num_participants = num_participants
         self.join_timeout_s = join_timeout_s
         self.state = state
+        self.calibrate = calibrate
         self.on_state = on_state
         self.on_progress = on_progress
         self._nodes: dict[str, int] = {}
@@ -169,7 +176,11 @@ class AequaStrategy(Strategy):
             return None, None
         # In the order of the names, so that the mean does not depend on who came first.
         losses = [line.loss for line in sorted(trained, key=lambda line: line.name)]
-        self.state = replace(self.state, params=total.mean(self.state.params))
+        self.state = replace(
+            self.state,
+            params=total.mean(self.state.params),
+            trained=tuple(sorted({*self.state.trained, *total.level_weights})),
+        )
         metrics = MetricRecord({"num-trained": len(trained), "loss": sum(losses) / len(losses)})
         return wire.encode_params(self.state.params), metrics
 
@@ -314,12 +325,25 @@ class AequaStrategy(Strategy):
 
     def _allocate(self) -> None:
         self.on_progress(Progress("curve", fraction=1.0))
+        self._complete_levels()
         curve = tuple(self.measure(self.state.params, self.ladder))
         self.on_progress(Progress("rewards", fraction=1.0))
         accuracies = [point.validation for point in curve]
         self._update(
             curve=curve, levels=self.method.ends_with(self.state.contributions, accuracies)
         )
+
+    def _complete_levels(self) -> None:
+        """Calibrate the levels of the ladder that have BatchNorm of their own nobody trained."""
+        ladder = ladder_of(self.layouts)
+        if self.calibrate is None or ladder is None:
+            return
+        level_of = Levels(ladder).extent
+        missing = [w for w in self.ladder if level_of(w) - 1 not in self.state.trained]
+        if missing:
+            logger.info("Calibrating levels that nobody trained: %s", missing)
+            params = self.calibrate(self.state.params, missing, self.state.trained)
+            self._update(params=params)
 
     def _exchange(
         self, grid: Grid, queues: Mapping[int, Sequence[Message]], timeout_s: float

@@ -10,10 +10,10 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, MessageType, RecordDict
 from aequa_flwr.aggregation import SCALE, AggregationError, Int64, MaskedSum
 from aequa_flwr.hosting import RoundPart, Trained
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Layouts, prefix, shape_at
+from aequa_flwr.slim.width import Layouts, Levels, ladder_of, prefix, shape_at
 
 # Raise it with every change of a record; a node of another version is refused when it joins.
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 JOIN = f"{MessageType.QUERY}.join"
 TRAIN_ALONE = f"{MessageType.TRAIN}.alone"
@@ -174,6 +174,8 @@ def encode_round_part(server_round: int, part: RoundPart) -> RecordDict:
             "losses": [line.loss for line in part.trained],
             "sum-widths": list(partial.weights),
             "sum-weights": list(partial.weights.values()),
+            "sum-levels": list(partial.level_weights),
+            "sum-level-weights": list(partial.level_weights.values()),
             "sum-count": partial.count,
             # As text: a protocol integer has 64 bits, the bound may need more in between.
             "sum-bound": str(partial.bound),
@@ -224,15 +226,31 @@ def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> Mask
         return MaskedSum(layouts)
     if not 1 <= len(widths) <= count or not all(0 < width <= 1 for width in widths):
         raise WireError("the sum's widths are impossible")
+    levels = _read_levels(head, layouts, max(widths), sum(weights))
     try:
         if count == 1:
-            return MaskedSum(layouts).add(_floats(content, _PARAMS), widths[0], weights[0])
+            floats = _floats(content, _PARAMS)
+            return MaskedSum(layouts).add(floats, widths[0], weights[0], levels.keys())
         sums = _embed_sums(_ndarrays(content, _PARAMS), layouts, max(widths))
         bound = int(_scalar(head, "sum-bound", str))
-        whole = MaskedSum(layouts, sums, dict(zip(widths, weights, strict=True)), count, bound)
-        return MaskedSum(layouts).merge(whole)
+        by_width = dict(zip(widths, weights, strict=True))
+        return MaskedSum(layouts).merge(
+            MaskedSum(layouts, sums, by_width, levels, count=count, bound=bound)
+        )
     except (AggregationError, ValueError) as error:
         raise WireError(str(error)) from error
+
+
+def _read_levels(head: ConfigRecord, layouts: Layouts, width: float, total: int) -> dict[int, int]:
+    """Read who trained which level of BatchNorm: at most everybody, none that nobody holds."""
+    levels, weights = _list(head, "sum-levels", int), _list(head, "sum-level-weights", int)
+    ladder = ladder_of(layouts)
+    held = Levels(ladder).extent(width) if ladder else 0
+    if len(levels) != len(weights) or len(set(levels)) != len(levels):
+        raise WireError("the levels and weights of the sum do not match")
+    if not all(0 <= level < held for level in levels) or not all(0 < w <= total for w in weights):
+        raise WireError("the sum's levels are impossible")
+    return dict(zip(levels, weights, strict=True))
 
 
 def _embed_sums(

@@ -16,12 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from aequa_flwr.data import Examples, Schema
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.training import LocalPlan, choose_compute, train_locally
 
-SHAPE = (1, 28, 28)
+SCHEMA = Schema.numbered("numbers", (1, 28, 28), 10)
 Timed = Callable[[], None]
 
 
@@ -46,16 +47,17 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     compute = choose_compute("cpu", "float32")
-    network = build_network("cnn", SHAPE, 10)
+    network = build_network("cnn", SCHEMA)
     params = network.dump()
-    x = torch.rand(options.examples, *SHAPE)
+    x = torch.rand(options.examples, *SCHEMA.shape)
     y = torch.randint(0, 10, (options.examples,))
+    data = compute.resident(Examples(x.numpy(), y.numpy()), SCHEMA)
     sandwich = LocalPlan((0.01,), 128, 0.9, p_min=0.25)
     fedavg = LocalPlan((0.01,), 128, 0.9, p_min=None)
 
     def local(plan: LocalPlan) -> Timed:
         def run() -> None:
-            train_locally(network, params, 1.0, (x, y), plan, rng_for(1, "b"), compute)
+            train_locally(network, params, 1.0, data, plan, rng_for(1, "b"), compute)
 
         return run
 

@@ -49,7 +49,8 @@ def train_alone(message: Message, context: Context) -> Message:
         for server_round in range(1, config.rounds + 1)
         for rate in _rates(config, server_round)
     )
-    plan = LocalPlan(rates, config.batch_size, config.momentum, p_min=None)
+    augmented = config.augmentation != "none"
+    plan = LocalPlan(rates, config.batch_size, config.momentum, None, augmented=augmented)
     models, refused = _host(config).train_alone(task.names, task.params, plan)
     return Message(wire.encode_alone_reply(wire.AloneReply(models, refused)), reply_to=message)
 
@@ -65,8 +66,9 @@ def train_round(message: Message, context: Context) -> Message:
         config.batch_size,
         config.momentum,
         # With a single width there is nothing to draw: one pass, which is FedAvg.
-        p_min=host.network.draws_from(config.p_min) if config.p_min < config.p_max else None,
+        p_min=config.p_min if config.p_min < config.p_max else None,
         distillation=config.distillation,
+        augmented=config.augmentation != "none",
     )
     part = host.train_round(task.server_round, task.widths, task.params, plan)
     return Message(wire.encode_round_part(task.server_round, part), reply_to=message)

@@ -30,7 +30,7 @@ from aequa_flwr.record import (
     with_state,
 )
 from aequa_flwr.report import render_page
-from aequa_flwr.rewards import RewardCard, save_reward, tensor_count
+from aequa_flwr.rewards import RewardCard, save_reward
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
@@ -106,13 +106,15 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
     data = federated_data(config.data_spec)
     network = _initial_network(config, data.dataset)
     initial = RunState(params=network.dump())
-    ladder = network.levels(config.p_min, config.p_max)
-    sizes = [tensor_count(extract(initial.params, network.layouts, width)) for width in ladder]
+    ladder = network.levels(config.p_min, config.p_max, most=config.max_levels)
+    sizes = [network.num_parameters(width) for width in ladder]
+    server_data = _server_data(config, data, network)
     keeper.update(replace(keeper.record, data=_describe(data)))
     strategy = AequaStrategy(
-        method=Aequa(config.p_max, config.solver, config.epsilon, config.curve_fit, config.seed),
+        method=Aequa(ladder[-1], config.solver, config.epsilon, config.curve_fit, config.seed),
         estimator=ESTIMATORS[config.contribution],
-        measure=_server_data(config, data, network).measure,
+        measure=server_data.measure,
+        calibrate=server_data.calibrate if config.calibration else None,
         layouts=network.layouts,
         ladder=ladder,
         num_participants=config.participants,
@@ -135,7 +137,9 @@ def _server_data(config: RunConfig, data: FederatedData, network: SlimNetwork) -
     schema = data.dataset.schema
     held_out = compute.resident(data.dataset.train, schema, data.held_out)
     validation = compute.resident(data.validation, schema)
-    return ServerData(network.to(compute.device), compute, validation, held_out if len(held_out) else None)
+    return ServerData(
+        network.to(compute.device), compute, validation, held_out if len(held_out) else None
+    )
 
 
 def _describe(data: FederatedData) -> DataRecord:
@@ -157,9 +161,10 @@ def _save_rewards(keeper: _Keeper, state: RunState, network: SlimNetwork, datase
             participant=line.name,
             width=line.width,
             accuracy=line.reward_accuracy,
-            num_parameters=tensor_count(sub_params),
+            num_parameters=network.num_parameters(line.width),
             dataset=dataset.name,
+            layer=network.plain(line.width),
             schema=dataset.schema,
-            layers=tuple(network.plain(line.width)),
         )
-        save_reward(keeper.folder / REWARDS_FOLDER, card, sub_params)
+        params = network.plain_params(sub_params, line.width)
+        save_reward(keeper.folder / REWARDS_FOLDER, card, params)

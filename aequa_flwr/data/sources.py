@@ -111,4 +111,3 @@ def _read_writers(path: Path, num_examples: int) -> Indices:
             f"{path} must hold `train_writer`, one for each of the {num_examples} training images."
         )
     return writers
-

@@ -1,26 +1,40 @@
 """Layers that run at any width on views of one set of full tensors."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from aequa_flwr.slim.plain import PlainLayer
-from aequa_flwr.slim.width import Axis, Layout
+from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.slim.width import Axis, Layout, Levels, channels
+
+# The widths of a network with BatchNorm (paper, appendix B): 0.25, 0.30, ..., 1.00.
+LADDER = tuple(step / 20 for step in range(5, 21))
 
 
 @dataclass(frozen=True)
-class Nested:
-    """The activations of one batch at several widths, in ascending order of width.
+class Shared:
+    """The activations of one batch at several widths at once, while they are one tensor.
 
-    While ``shared``, there is one tensor, the widest's, and every narrower one is a prefix of
-    its channels; after that there is one tensor for each width.
+    It is the widest's, and every narrower one is the prefix of it that ``axis`` gives along
+    dimension 1; None means that all widths see the whole, as they see the network's input.
     """
 
-    tensors: tuple[Tensor, ...]
-    shared: bool
+    tensor: Tensor
+    axis: Axis | None
+
+    def split(self, widths: Sequence[float]) -> tuple[Tensor, ...]:
+        """Return the activations of each width."""
+        if self.axis is None:
+            return (self.tensor,) * len(widths)
+        return tuple(self.tensor[:, : self.axis.extent(width)] for width in widths)
+
+
+Together = Shared | tuple[Tensor, ...]
 
 
 class SlimLayer(nn.Module):
@@ -30,17 +44,23 @@ class SlimLayer(nn.Module):
     def forward(self, x: Tensor, width: float) -> Tensor:
         """Run at ``width`` on sliced views; the compute really shrinks."""
 
-    @abstractmethod
-    def forward_nested(self, x: Nested, widths: Sequence[float]) -> Nested:
+    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
         """Run at all ``widths`` (ascending) at once; equals one forward for each."""
+        inputs = x.split(widths)
+        return tuple(self(part, width) for part, width in zip(inputs, widths, strict=True))
 
+    @property
     @abstractmethod
     def layouts(self) -> dict[str, Layout]:
-        """Return the layout of each parameter."""
+        """The layout of each tensor of the state dict, by its name."""
 
     @abstractmethod
     def plain(self, width: float) -> PlainLayer:
         """Return the ordinary torch layer that this one is at ``width``."""
+
+    def plain_params(self, sub_params: Params, width: float) -> dict[str, NDArray]:
+        """Return the tensors of that layer, from those of the sub-network of ``width``."""
+        return dict(sub_params)
 
 
 class _SlimAffine(SlimLayer):
@@ -51,7 +71,7 @@ class _SlimAffine(SlimLayer):
     """
 
     weight: Tensor
-    bias: Tensor
+    bias: Tensor | None
 
     def __init__(self, in_axis: Axis | None, out_axis: Axis | None) -> None:
         super().__init__()
@@ -73,17 +93,15 @@ class _SlimAffine(SlimLayer):
     def forward(self, x: Tensor, width: float) -> Tensor:
         """Run on the slice of the weight that ``width`` holds."""
         outs, ins = self.extents(width)
-        return self.apply_affine(x, self.weight[:outs, :ins], self.bias[:outs])
+        bias = None if self.bias is None else self.bias[:outs]
+        return self.apply_affine(x, self.weight[:outs, :ins], bias)
 
-    def forward_nested(self, x: Nested, widths: Sequence[float]) -> Nested:
-        """Run at all widths for the price of the widest, as long as the input is shared."""
-        if not x.shared:
-            outputs = (self(t, width) for t, width in zip(x.tensors, widths, strict=True))
-            return Nested(tuple(outputs), shared=False)
+    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
+        """Run at all widths for the price of the widest."""
         if self.in_axis is None:
             # Each narrow output is the first channels of the wide one.
-            return Nested((self(x.tensors[0], widths[-1]),), shared=True)
-        return Nested(tuple(self._split_sum(x.tensors[0], widths)), shared=False)
+            return Shared(self(x.tensor, widths[-1]), self.out_axis)
+        return tuple(self._split_sum(x.tensor, widths))
 
     def _split_sum(self, x: Tensor, widths: Sequence[float]) -> list[Tensor]:
         """Cut the wide sum at each width's inputs: a narrow output is the head of a partial sum."""
@@ -98,53 +116,78 @@ class _SlimAffine(SlimLayer):
                 total = part if total is None else total + part
                 start = stop
             assert total is not None  # every width keeps at least one channel
-            bias = self.bias[:outs].view(-1, *[1] * (total.dim() - 2))
-            outputs.append(total[:, :outs] + bias)
+            head = total[:, :outs]
+            if self.bias is not None:
+                head = head + self.bias[:outs].view(-1, *[1] * (total.dim() - 2))
+            outputs.append(head)
         return outputs
 
+    @property
     def layouts(self) -> dict[str, Layout]:
         """Outputs first, then inputs; a kernel's own axes are never sliced."""
         outs, ins, *kernel = self.weight.shape
         out_axis, in_axis = self.out_axis or outs, self.in_axis or ins
-        return {"weight": (out_axis, in_axis, *kernel), "bias": (out_axis,)}
+        weight: dict[str, Layout] = {"weight": (out_axis, in_axis, *kernel)}
+        return weight if self.bias is None else {**weight, "bias": (out_axis,)}
 
 
 class SlimConv2d(_SlimAffine):
-    """A convolution whose channels shrink with the width; no padding, stride 1.
+    """A convolution whose channels shrink with the width.
 
     ``slim_in`` False is a network's first layer, whose input channels are data.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, kernel: int, *, slim_in: bool) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel: int,
+        *,
+        slim_in: bool = True,
+        stride: int = 1,
+        padding: int = 0,
+        bias: bool = True,
+    ) -> None:
         super().__init__(Axis(in_channels) if slim_in else None, Axis(out_channels))
-        reference = nn.Conv2d(in_channels, out_channels, kernel)
-        self.kernel = kernel
-        assert reference.bias is not None  # typed as optional even where it was asked for
+        reference = nn.Conv2d(in_channels, out_channels, kernel, bias=bias)
+        self.kernel, self.stride, self.padding = kernel, stride, padding
         self.weight, self.bias = reference.weight, reference.bias
 
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolve."""
-        return F.conv2d(x, weight, bias)
+        return F.conv2d(x, weight, bias, self.stride, self.padding)
 
     def plain(self, width: float) -> PlainLayer:
         """Return the torch.nn.Conv2d of this width."""
         outs, ins = self.extents(width)
-        return PlainLayer(
-            "Conv2d", {"in_channels": ins, "out_channels": outs, "kernel_size": self.kernel}
-        )
+        arguments = {"in_channels": ins, "out_channels": outs, "kernel_size": self.kernel}
+        extra = {"stride": self.stride, "padding": self.padding, "bias": self.bias is not None}
+        usual = {"stride": 1, "padding": 0, "bias": True}
+        arguments |= {key: value for key, value in extra.items() if value != usual[key]}
+        return PlainLayer("Conv2d", arguments)
 
 
 class SlimLinear(_SlimAffine):
     """A linear layer whose features shrink with the width.
 
     ``in_block`` is height x width of the flattened convolution it follows (1 after another
-    linear layer); ``slim_out`` False is a network's last layer, whose outputs are classes.
+    linear layer). ``slim_in`` False is a network's first layer, whose features are data,
+    ``slim_out`` False its last, whose outputs are classes.
     """
 
     def __init__(
-        self, in_channels: int, out_features: int, *, in_block: int = 1, slim_out: bool = True
+        self,
+        in_channels: int,
+        out_features: int,
+        *,
+        in_block: int = 1,
+        slim_in: bool = True,
+        slim_out: bool = True,
     ) -> None:
-        super().__init__(Axis(in_channels, in_block), Axis(out_features) if slim_out else None)
+        super().__init__(
+            Axis(in_channels, in_block) if slim_in else None,
+            Axis(out_features) if slim_out else None,
+        )
         reference = nn.Linear(in_channels * in_block, out_features)
         self.weight, self.bias = reference.weight, reference.bias
 
@@ -161,20 +204,26 @@ class SlimLinear(_SlimAffine):
 class Channelwise(SlimLayer):
     """A layer without parameters that treats each channel alone: it is the same at any width."""
 
-    def __init__(self, layer: PlainLayer) -> None:
+    def __init__(self, kind: str, **arguments: int) -> None:
         super().__init__()
-        self.description = layer
-        self.layer = layer.build()
+        self.description = PlainLayer(kind, arguments)
+        self.layer = self.description.build()
 
     def forward(self, x: Tensor, width: float) -> Tensor:
         """Apply the layer."""
         result: Tensor = self.layer(x)
         return result
 
-    def forward_nested(self, x: Nested, widths: Sequence[float]) -> Nested:
-        """Apply the layer; what was shared stays shared."""
-        return Nested(tuple(self.layer(t) for t in x.tensors), x.shared)
+    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
+        """Apply the layer once; what was shared stays shared."""
+        result: Tensor = self.layer(x.tensor)
+        if x.axis is None:
+            return Shared(result, None)
+        # Flattening makes a block of each channel.
+        block = result.shape[1] // channels(widths[-1], x.axis.full)
+        return Shared(result, Axis(x.axis.full, block))
 
+    @property
     def layouts(self) -> dict[str, Layout]:
         """No parameters."""
         return {}
@@ -182,3 +231,104 @@ class Channelwise(SlimLayer):
     def plain(self, width: float) -> PlainLayer:
         """Return itself."""
         return self.description
+
+
+class SlimBatchNorm2d(SlimLayer):
+    """Switchable BatchNorm: every level of a ladder has its own statistics and affine terms.
+
+    Channels have another distribution at every width, so one set would fit none (Yu et al.,
+    Slimmable Neural Networks, 2019). Tensors are (levels, channels); a width between two levels
+    uses the lower one's row. In training mode a forward updates the row of its level.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, num_channels: int, ladder: tuple[float, ...] = LADDER) -> None:
+        super().__init__()
+        self.levels, self.axis = Levels(ladder), Axis(num_channels)
+        shape = (len(ladder), num_channels)
+        self.weight, self.bias = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
+        self.register_buffer("running_mean", torch.zeros(shape))
+        self.register_buffer("running_var", torch.ones(shape))
+        # How much of each batch enters the running statistics.
+        self.momentum = 0.1
+
+    def forward(self, x: Tensor, width: float) -> Tensor:
+        """Normalise with the row of this level."""
+        row, size = self.levels.extent(width) - 1, self.axis.extent(width)
+        return F.batch_norm(
+            x,
+            self.running_mean[row, :size],
+            self.running_var[row, :size],
+            self.weight[row, :size],
+            self.bias[row, :size],
+            training=self.training,
+            momentum=self.momentum,
+        )
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        """Levels first, then channels."""
+        layout: Layout = (self.levels, self.axis)
+        return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), layout)
+
+    def plain(self, width: float) -> PlainLayer:
+        """Return the torch.nn.BatchNorm2d of this width."""
+        return PlainLayer("BatchNorm2d", {"num_features": self.axis.extent(width)})
+
+    def plain_params(self, sub_params: Params, width: float) -> dict[str, NDArray]:
+        """Return the one row of this level: the widest that a sub-network holds."""
+        return {name: value[-1].copy() for name, value in sub_params.items()}
+
+
+class Composite(SlimLayer):
+    """A layer made of named layers."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Mapping[str, SlimLayer]:
+        """The layers by their names in the state dict."""
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        """The layouts of all parts."""
+        return {
+            f"{part}.{name}": layout
+            for part, layer in self.parts.items()
+            for name, layout in layer.layouts.items()
+        }
+
+    def plain_params(self, sub_params: Params, width: float) -> dict[str, NDArray]:
+        """Return the tensors of all plain parts."""
+        result: dict[str, NDArray] = {}
+        for part, layer in self.parts.items():
+            own = {name: sub_params[f"{part}.{name}"] for name in layer.layouts}
+            for name, value in layer.plain_params(own, width).items():
+                result[f"{part}.{name}"] = value
+        return result
+
+
+class SlimResidual(Composite):
+    """The sum of two branches, for example two networks; an empty one is the input itself."""
+
+    def __init__(self, main: SlimLayer, shortcut: SlimLayer) -> None:
+        super().__init__()
+        self.main, self.shortcut = main, shortcut
+
+    @property
+    def parts(self) -> Mapping[str, SlimLayer]:
+        """Both branches."""
+        return {"main": self.main, "shortcut": self.shortcut}
+
+    def forward(self, x: Tensor, width: float) -> Tensor:
+        """Return main(x) + shortcut(x)."""
+        total: Tensor = self.main(x, width) + self.shortcut(x, width)
+        return total
+
+    def plain(self, width: float) -> PlainLayer:
+        """Return the residual block of both plain branches."""
+        return PlainLayer(
+            "Residual",
+            children=tuple((name, layer.plain(width)) for name, layer in self.parts.items()),
+        )

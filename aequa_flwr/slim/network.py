@@ -1,22 +1,28 @@
 """A slimmable network: slim layers in a row, and everything a run asks of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from aequa_flwr.slim.layers import Nested, SlimLayer
+from aequa_flwr.errors import UserError
+from aequa_flwr.slim.layers import Composite, Shared, SlimLayer, Together
 from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Layout, distinct_widths, prefix, widest_below
+from aequa_flwr.slim.width import Levels, distinct_widths, ladder_of, prefix, widest_below
 
 
-class SlimNetwork(nn.Module):
-    """Named slim layers applied one after the other.
+class NetworkError(UserError):
+    """A network that cannot be found, built or slimmed."""
 
-    Its parameters keep their full shape for the whole run; a participant of a smaller width
-    uses and touches only the prefix of each.
+
+class SlimNetwork(Composite):
+    """Named slim layers applied one after the other; a network is a layer, so networks nest.
+
+    Its tensors keep their full shape for the whole run; a participant of a smaller width uses
+    and touches only the prefix of each. Without layers it is the identity.
     """
 
     def __init__(self, layers: Mapping[str, SlimLayer]) -> None:
@@ -25,62 +31,120 @@ class SlimNetwork(nn.Module):
             self.add_module(name, layer)
         self._layers = dict(layers)
 
+    @property
+    def parts(self) -> Mapping[str, SlimLayer]:
+        """The layers in their order."""
+        return self._layers
+
     def forward(self, x: Tensor, width: float = 1.0) -> Tensor:
         """Return the logits of the sub-network of ``width``."""
-        for layer in self._layers.values():
-            x = layer(x, width)
-        return x
+        return _run(self._layers.values(), x, width)
+
+    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
+        """Run all widths together as far as they share activations, then each to the end."""
+        layers = list(self._layers.values())
+        together: Together = x
+        for done, layer in enumerate(layers):
+            if not isinstance(together, Shared):
+                pairs = zip(together, widths, strict=True)
+                return tuple(_run(layers[done:], part, width) for part, width in pairs)
+            together = layer.forward_shared(together, widths)
+        return together
 
     def forward_nested(self, x: Tensor, widths: Sequence[float]) -> tuple[Tensor, ...]:
         """Return the logits at each of ``widths`` (ascending): the one-pass sandwich.
 
         Equal to one forward for each width; the first two layers with weights are paid once.
         """
-        nested = Nested((x,), shared=True)
-        for layer in self._layers.values():
-            nested = layer.forward_nested(nested, widths)
-        return nested.tensors
+        together = self.forward_shared(Shared(x, None), widths)
+        return together.split(widths) if isinstance(together, Shared) else together
+
+    def levels(self, p_min: float, p_max: float, *, most: int = 64) -> tuple[float, ...]:
+        """Return the ladder of rewards: every distinct sub-network of [p_min, p_max].
+
+        A network with hundreds of units has hundreds: ``most`` of them, evenly thinned out, are
+        measured. With BatchNorm only the widths that have statistics of their own. Raises
+        NetworkError where there is none.
+        """
+        layouts = self.layouts
+        ladder = ladder_of(layouts)
+        if ladder is None:
+            return _thinned(distinct_widths(layouts, p_min, p_max), most)
+        levels = _between(ladder, p_min, p_max)
+        if not levels:
+            raise NetworkError(
+                f"The network has no level from p-min = {p_min:g} to p-max = {p_max:g}; its "
+                f"levels are {', '.join(f'{width:g}' for width in ladder)}."
+            )
+        return levels
 
     @property
-    def layouts(self) -> dict[str, Layout]:
-        """The layout of every parameter, by its name in the state dict."""
-        return {
-            f"{name}.{parameter}": layout
-            for name, layer in self._layers.items()
-            for parameter, layout in layer.layouts().items()
-        }
+    def has_levels(self) -> bool:
+        """Whether its widths must come from a ladder: it has switchable BatchNorm."""
+        return ladder_of(self.layouts) is not None
 
-    def levels(self, p_min: float, p_max: float) -> tuple[float, ...]:
-        """Return the ladder of rewards: every distinct sub-network of [p_min, p_max]."""
-        return distinct_widths(self.layouts, p_min, p_max)
+    def level_of(self, width: float) -> int | None:
+        """Return the level whose BatchNorm ``width`` uses; None without BatchNorm."""
+        ladder = ladder_of(self.layouts)
+        return None if ladder is None else Levels(ladder).extent(width) - 1
 
-    def draws_from(self, p_min: float) -> float:
-        """Return where the random widths of training begin, so that ``p_min`` itself is trained.
+    def draw(
+        self, rng: np.random.Generator, p_min: float, width: float, count: int
+    ) -> npt.NDArray[np.float64]:
+        """Return ``count`` random widths of training from ``p_min`` to ``width``.
 
-        Where p_min gives a layer a whole number of channels, it is the upper end of the widths
-        of its sub-network, and a draw from [p_min, p_max] meets it with probability 0. Drawn
-        from the lower end, the narrowest level gets its share like every other.
+        With BatchNorm they are levels of its ladder. Otherwise they are drawn from the interval,
+        from where the sub-network of p_min begins: where p_min gives a layer a whole number of
+        channels, it is the upper end of the widths of its sub-network, and a draw from
+        [p_min, width] would meet it with probability 0.
         """
-        return widest_below(self.layouts, p_min)
+        layouts = self.layouts
+        ladder = ladder_of(layouts)
+        if ladder is not None:
+            return rng.choice(_between(ladder, p_min, width) or (width,), size=count)
+        return rng.uniform(widest_below(layouts, p_min), width, size=count)
 
-    def plain(self, width: float) -> list[tuple[str, PlainLayer]]:
+    def plain(self, width: float) -> PlainLayer:
         """Describe the ordinary network that this one is at ``width``."""
-        return [(name, layer.plain(width)) for name, layer in self._layers.items()]
+        return PlainLayer(
+            "Sequential",
+            children=tuple((name, layer.plain(width)) for name, layer in self._layers.items()),
+        )
+
+    def num_parameters(self, width: float = 1.0) -> int:
+        """Return the number of parameters of the ordinary network of ``width``."""
+        with torch.device("meta"):  # nothing is allocated or drawn
+            return sum(value.numel() for value in self.plain(width).build().parameters())
 
     def load(self, sub_params: Params, width: float = 1.0) -> None:
-        """Copy parameters of ``width`` into the prefixes in place; the rest stays as it is."""
+        """Copy tensors of ``width`` into the prefixes in place; the rest stays as it is."""
         layouts = self.layouts
         with torch.no_grad():
-            for name, parameter in self.named_parameters():
+            for name, tensor in self.state_dict(keep_vars=True).items():
                 value = torch.from_numpy(sub_params[name])
-                parameter[prefix(layouts[name], width)].copy_(value)
+                tensor[prefix(layouts[name], width)].copy_(value)
 
     def dump(self, width: float = 1.0) -> dict[str, NDArray]:
-        """Return copies of the parameters of the sub-network of ``width``."""
+        """Return copies of the tensors of the sub-network of ``width``."""
         layouts = self.layouts
         return {
-            name: np.array(
-                parameter.detach()[prefix(layouts[name], width)].cpu().numpy(), order="C"
-            )
-            for name, parameter in self.named_parameters()
+            name: np.array(tensor[prefix(layouts[name], width)].cpu().numpy(), order="C")
+            for name, tensor in self.state_dict().items()
         }
+
+
+def _run(layers: Iterable[SlimLayer], x: Tensor, width: float) -> Tensor:
+    for layer in layers:
+        x = layer(x, width)
+    return x
+
+
+def _thinned(widths: tuple[float, ...], most: int) -> tuple[float, ...]:
+    if len(widths) <= most:
+        return widths
+    chosen = np.rint(np.linspace(0, len(widths) - 1, most)).astype(int)
+    return tuple(widths[k] for k in chosen)
+
+
+def _between(ladder: Sequence[float], low: float, high: float) -> tuple[float, ...]:
+    return tuple(level for level in ladder if low - 1e-6 <= level <= high + 1e-6)

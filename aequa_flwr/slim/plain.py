@@ -1,53 +1,126 @@
 """Ordinary torch layers described as data: what a reward is made of and its card says.
 
-A description is JSON, so that a reward is rebuilt without unpickling anything and without a
-class of ours inside it.
+A description is JSON, so that a reward is rebuilt without unpickling anything.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from aequa_flwr.slim.subnet import Params
+
+
+class Residual(nn.Module):
+    """The sum of two branches; an empty shortcut is the input itself."""
+
+    def __init__(self, main: nn.Module, shortcut: nn.Module) -> None:
+        super().__init__()
+        self.main, self.shortcut = main, shortcut
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return main(x) + shortcut(x)."""
+        total: Tensor = self.main(x) + self.shortcut(x)
+        return total
+
+
+class LastState(nn.Module):
+    """An embedding and an LSTM: tokens (n, length) to the state after each text's last (n, h).
+
+    Id 0 pads the end of a text; a text of nothing else is read as one padding token.
+    """
+
+    def __init__(self, embedding: nn.Module, lstm: nn.Module) -> None:
+        super().__init__()
+        self.embedding, self.lstm = embedding, lstm
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Read each text to its end."""
+        lengths = (tokens != 0).sum(dim=1).clamp(min=1).cpu()
+        packed = pack_padded_sequence(
+            self.embedding(tokens), lengths, batch_first=True, enforce_sorted=False
+        )
+        _, (hidden, _) = self.lstm(packed)
+        state: Tensor = hidden[-1]
+        return state
+
 
 # Only these can be named by a card. A card is input from outside: `getattr(nn, anything)` on
 # it would be an open door.
 _KINDS: Mapping[str, type[nn.Module]] = {
+    "AdaptiveAvgPool2d": nn.AdaptiveAvgPool2d,
+    "AvgPool2d": nn.AvgPool2d,
+    "BatchNorm2d": nn.BatchNorm2d,
     "Conv2d": nn.Conv2d,
+    "Embedding": nn.Embedding,
     "Flatten": nn.Flatten,
+    "GELU": nn.GELU,
+    "LSTM": nn.LSTM,
+    "LastState": LastState,
     "Linear": nn.Linear,
     "MaxPool2d": nn.MaxPool2d,
     "ReLU": nn.ReLU,
+    "Residual": Residual,
+    "Sequential": nn.Sequential,
+    "Sigmoid": nn.Sigmoid,
+    "Tanh": nn.Tanh,
 }
+# torch wants this beside BatchNorm's statistics and uses it only in training.
+_COUNTER = ".num_batches_tracked"
 
 
 @dataclass(frozen=True)
 class PlainLayer:
-    """The name of a torch.nn class and its integer arguments."""
+    """The name of a torch.nn class, its whole or boolean arguments, and the layers inside it."""
 
     kind: str
     arguments: Mapping[str, int] = field(default_factory=dict)
+    children: tuple[tuple[str, "PlainLayer"], ...] = ()
 
     def build(self) -> nn.Module:
         """Return the layer; raises ValueError for a kind or argument that is not ours."""
         if self.kind not in _KINDS:
             raise ValueError(f"unknown layer {self.kind!r}; known are {', '.join(sorted(_KINDS))}")
+        children = OrderedDict((name, layer.build()) for name, layer in self.children)
         try:
-            return _KINDS[self.kind](**self.arguments)
-        except (TypeError, ValueError, RuntimeError) as error:
+            if self.kind == "Sequential":
+                return nn.Sequential(children)
+            return _KINDS[self.kind](**self.arguments, **children)
+        except (TypeError, ValueError, RuntimeError, KeyError) as error:
             raise ValueError(f"{self.kind} cannot be built: {error}") from error
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        content: dict[str, Any] = {"kind": self.kind}
+        if self.arguments:
+            content["arguments"] = dict(self.arguments)
+        if self.children:
+            content["layers"] = [{"name": name, **layer.to_json()} for name, layer in self.children]
+        return content
 
-def build_plain(layers: Sequence[tuple[str, PlainLayer]], params: Params) -> nn.Module:
-    """Return the nn.Sequential of named ``layers``, holding ``params``, ready for inference.
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read it back; raises ValueError, KeyError, TypeError or AttributeError for no layer."""
+        children = tuple(
+            (str(child["name"]), cls.from_json(child)) for child in content.get("layers", ())
+        )
+        return cls(content["kind"], dict(content.get("arguments", {})), children)
+
+
+def build_plain(layer: PlainLayer, params: Params) -> nn.Module:
+    """Return the module that ``layer`` describes, holding ``params``, ready for inference.
 
     Raises ValueError where the tensors do not fit the layers.
     """
-    module = nn.Sequential(OrderedDict((name, layer.build()) for name, layer in layers))
+    module = layer.build()
     state = {name: torch.from_numpy(value.copy()) for name, value in params.items()}
+    for name, value in module.state_dict().items():
+        if name.endswith(_COUNTER):
+            state.setdefault(name, value)
     try:
         module.load_state_dict(state)
     except RuntimeError as error:

@@ -1,6 +1,7 @@
 """The one rounding rule, and what a width means for the shape of a tensor."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,8 +40,23 @@ class Axis:
         return channels(width, self.full) * self.block
 
 
+@dataclass(frozen=True)
+class Levels:
+    """A tensor's first axis with one row for each level of a ladder: switchable BatchNorm.
+
+    A sub-network holds the rows of the levels up to its own width.
+    """
+
+    ladder: tuple[float, ...]
+
+    def extent(self, width: float) -> int:
+        """Rows at ``width``; at least one."""
+        # 0.3 and 6 * 0.05 are one level.
+        return max(1, bisect_right(self.ladder, width + _ROUNDING_SLACK))
+
+
 # One entry per axis; a number is the size of one that never shrinks (inputs, classes, kernel).
-Layout = tuple[Axis | int, ...]
+Layout = tuple[Axis | Levels | int, ...]
 Layouts = Mapping[str, Layout]
 
 
@@ -52,6 +68,14 @@ def prefix(layout: Layout, width: float) -> tuple[slice, ...]:
 def shape_at(layout: Layout, width: float = 1.0) -> tuple[int, ...]:
     """Return the shape of a tensor at ``width``."""
     return tuple(axis if isinstance(axis, int) else axis.extent(width) for axis in layout)
+
+
+def ladder_of(layouts: Layouts) -> tuple[float, ...] | None:
+    """Return the ladder that all of a network's widths must come from; None if it has none."""
+    for layout in layouts.values():
+        if layout and isinstance(layout[0], Levels):
+            return layout[0].ladder
+    return None
 
 
 def distinct_widths(layouts: Layouts, p_min: float, p_max: float) -> tuple[float, ...]:

@@ -40,6 +40,11 @@ class Resident:
         """The labels of all examples, in their order."""
         return self.y[self.rows]
 
+    @property
+    def black(self) -> Tensor:
+        """A black pixel as a network sees it."""
+        return -self.shift / self.scale
+
     def batch(self, chosen: Tensor | slice) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of some of the examples."""
         rows = self.rows[chosen]
@@ -66,9 +71,7 @@ class Compute:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.mixed)
 
-    def resident(
-        self, examples: Examples, schema: Schema, rows: Indices | None = None
-    ) -> Resident:
+    def resident(self, examples: Examples, schema: Schema, rows: Indices | None = None) -> Resident:
         """Place the examples at ``rows`` (all without it) on the device.
 
         On the CPU nothing is copied.

@@ -1,12 +1,13 @@
 """Balanced accuracy at many widths in one pass over resident tensors."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.subnet import Params
+from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.training.calibrate import calibrate
 from aequa_flwr.training.compute import Compute, Resident
 
 # Large enough to keep the cores busy, small enough that a batch's activations stay in the cache.
@@ -21,6 +22,7 @@ def balanced_accuracies(
 
     In [0, 1]; the first two layers are computed once for all widths.
     """
+    network.eval()
     y = data.labels
     num_classes = int(y.max()) + 1
     hits = torch.zeros(len(widths), num_classes, dtype=torch.int64, device=y.device)
@@ -65,3 +67,15 @@ class ServerData:
             return [Measured(accuracy, None) for accuracy in tuned]
         untouched = balanced_accuracies(self.network, widths, self.held_out, self.compute)
         return [Measured(*pair) for pair in zip(tuned, untouched, strict=True)]
+
+    def calibrate(
+        self, params: Params, widths: Sequence[float], trained: Collection[int]
+    ) -> dict[str, NDArray]:
+        """Return ``params`` with BatchNorm of the levels of ``widths`` from the validation inputs.
+
+        ``trained`` are the levels that somebody trained.
+        """
+        self.network.load(params)
+        for width in widths:
+            calibrate(self.network, width, trained, self.validation, self.compute)
+        return self.network.dump()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.training.augment import crop_and_flip
 from aequa_flwr.training.compute import Compute, Resident
 
 
@@ -25,7 +26,7 @@ class LocalPlan:
     ``learning_rates`` has one entry for each epoch. ``p_min`` is where the drawn widths begin;
     None trains at the received width alone, which at width 1.0 is plain FedAvg. With
     ``distillation`` the narrow pass learns from the wide one's detached soft-max, not from
-    the labels.
+    the labels. ``augmented`` crops and mirrors images at random.
     """
 
     learning_rates: tuple[float, ...]
@@ -33,14 +34,19 @@ class LocalPlan:
     momentum: float
     p_min: float | None
     distillation: bool = False
+    augmented: bool = False
 
 
 @dataclass(frozen=True)
 class LocalResult:
-    """The trained sub-network's parameters, and the mean loss of its wide passes."""
+    """The trained sub-network's parameters, and the mean loss of its wide passes.
+
+    ``levels`` are those whose BatchNorm was trained; without BatchNorm there are none.
+    """
 
     params: dict[str, NDArray]
     loss: float
+    levels: tuple[int, ...] = ()
 
 
 def scheduled_rate(rate: float, schedule: str, server_round: int, rounds: int) -> float:
@@ -71,13 +77,18 @@ def train_locally(
     loss stops being finite.
     """
     network.load(received, width)
+    network.train()
     optimizer = torch.optim.SGD(network.parameters(), momentum=plan.momentum, foreach=True)
     total = torch.zeros((), device=compute.device)
     num_steps = 0
+    widths = {width}
     for rate in plan.learning_rates:
         optimizer.param_groups[0]["lr"] = rate
-        for rows, narrow in _steps(len(data), width, plan, rng):
+        for rows, narrow in _steps(network, len(data), width, plan, rng):
             x, y = data.batch(torch.from_numpy(rows).to(compute.device))
+            if plan.augmented:
+                x = crop_and_flip(x, data.black, rng)
+            widths.add(narrow or width)
             optimizer.zero_grad(set_to_none=True)
             with compute.autocast():
                 loss, wide_loss = sandwich_loss(
@@ -89,7 +100,8 @@ def train_locally(
             num_steps += 1
     if not torch.isfinite(total):
         raise TrainingError("the loss is no longer a finite number; lower the learning rate")
-    return LocalResult(network.dump(width), float(total) / num_steps)
+    levels = tuple(sorted({level for w in widths if (level := network.level_of(w)) is not None}))
+    return LocalResult(network.dump(width), float(total) / num_steps, levels)
 
 
 def sandwich_loss(
@@ -116,12 +128,19 @@ def sandwich_loss(
 
 
 def _steps(
-    num_examples: int, width: float, plan: LocalPlan, rng: np.random.Generator
+    network: SlimNetwork,
+    num_examples: int,
+    width: float,
+    plan: LocalPlan,
+    rng: np.random.Generator,
 ) -> Iterator[tuple[npt.NDArray[np.int64], float | None]]:
     """Yield the rows and the narrow width of each step of one epoch; the last may be short."""
     order = rng.permutation(num_examples)
-    starts = range(0, num_examples, plan.batch_size)
-    draws = None if plan.p_min is None else rng.uniform(plan.p_min, width, size=len(starts))
-    for step, start in enumerate(starts):
-        narrow = None if draws is None else float(draws[step])
-        yield order[start : start + plan.batch_size], narrow
+    starts = list(range(0, num_examples, plan.batch_size))
+    # BatchNorm cannot normalise one example: a single last one joins the batch before it.
+    if num_examples % plan.batch_size == 1 and len(starts) > 1 and network.has_levels:
+        starts.pop()
+    stops = [*starts[1:], num_examples]
+    draws = None if plan.p_min is None else network.draw(rng, plan.p_min, width, len(starts))
+    for step, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+        yield order[start:stop], None if draws is None else float(draws[step])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
+from aequa_flwr.data import Schema
 from aequa_flwr.rewards import (
     RewardCard,
     RewardError,
@@ -18,12 +19,12 @@ from aequa_flwr.rewards import (
     measure_fairness,
     safe_name,
     save_reward,
-    tensor_count,
 )
 from aequa_flwr.slim import extract
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
 
+SCHEMA = Schema("images", (1, 28, 28), tuple("0123456789"), (0.286,), (0.353,))
 # Run with -I: nothing of this process' path or environment is there.
 FRESH = """
 import sys
@@ -44,15 +45,12 @@ def make_reward(folder: Path, network: SlimNetwork, width: float) -> Path:
         participant="hospital-a",
         width=width,
         accuracy=0.9,
-        num_parameters=tensor_count(sub_params),
+        num_parameters=network.num_parameters(width),
         dataset="fashion-mnist",
-        input_shape=(1, 28, 28),
-        num_classes=10,
-        mean=0.286,
-        std=0.353,
-        layers=tuple(network.plain(width)),
+        layer=network.plain(width),
+        schema=SCHEMA,
     )
-    path = save_reward(folder, card, sub_params)
+    path = save_reward(folder, card, network.plain_params(sub_params, width))
     assert load_card(path) == card
     return path
 
@@ -61,7 +59,7 @@ def make_reward(folder: Path, network: SlimNetwork, width: float) -> Path:
 def test_a_reward_in_a_fresh_process_gives_the_slimmable_networks_logits(
     tmp_path: Path, width: float
 ) -> None:
-    network = build_network("cnn", (1, 28, 28), 10, init_seed=4)
+    network = build_network("cnn", SCHEMA, init_seed=4)
     path = make_reward(tmp_path, network, width)
     x = torch.randn(5, 1, 28, 28, generator=torch.Generator().manual_seed(1))
     np.save(tmp_path / "x.npy", x.numpy())
@@ -72,7 +70,7 @@ def test_a_reward_in_a_fresh_process_gives_the_slimmable_networks_logits(
 
 
 def test_a_reward_is_physically_small(tmp_path: Path) -> None:
-    network = build_network("cnn", (1, 28, 28), 10)
+    network = build_network("cnn", SCHEMA)
     narrow = make_reward(tmp_path / "narrow", network, 0.25)
     module = load_reward(narrow)
     assert sum(p.numel() for p in module.parameters()) == load_card(narrow).num_parameters == 4223
@@ -92,7 +90,7 @@ def test_a_name_that_is_no_folder_name_is_refused(name: str) -> None:
 def test_what_is_no_reward_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RewardError, match=r"is .* the folder of a reward"):
         load_reward(tmp_path)
-    path = make_reward(tmp_path, build_network("cnn", (1, 28, 28), 10), 0.5)
+    path = make_reward(tmp_path, build_network("cnn", SCHEMA), 0.5)
     tensors = (path / "model.safetensors").read_bytes()
     (path / "model.safetensors").write_bytes(tensors[:-10])
     with pytest.raises(RewardError, match="cannot be loaded"):
@@ -102,18 +100,21 @@ def test_what_is_no_reward_is_refused_in_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": 2},
-        {"layers": [{"name": "a", "kind": "Bilinear", "arguments": {}}]},
-        {"layers": [{"name": "a", "kind": "Linear", "arguments": {"in_features": "x"}}]},
-        {"layers": [{"name": "a", "kind": "Linear", "arguments": {"no": 1}}]},
-        {"layers": 3},
+        {"version": 1},
+        {"layer": {"kind": "Bilinear"}},
+        {"layer": {"kind": "Linear", "arguments": {"in_features": "x"}}},
+        {"layer": {"kind": "Linear", "arguments": {"no": 1}}},
+        {"layer": {"kind": "Residual", "layers": [{"name": "main", "kind": "ReLU"}]}},
+        {"layer": {"kind": "Sequential", "layers": 3}},
+        {"layer": 3},
+        {"schema": {"kind": "smells", "shape": [1], "classes": ["a"]}},
         {"surplus": 1},
     ],
 )
 def test_a_card_from_elsewhere_builds_nothing_but_known_layers(
     tmp_path: Path, change: dict[str, object]
 ) -> None:
-    path = make_reward(tmp_path, build_network("cnn", (1, 28, 28), 10), 0.5)
+    path = make_reward(tmp_path, build_network("cnn", SCHEMA), 0.5)
     card = json.loads((path / "card.json").read_text(encoding="utf-8")) | change
     (path / "card.json").write_text(json.dumps(card), encoding="utf-8")
     with pytest.raises(RewardError):

@@ -4,12 +4,14 @@ import torch
 import torch.nn.functional as F
 from sklearn.metrics import recall_score
 
+from aequa_flwr.data import Examples, Schema
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.slim.plain import build_plain
 from aequa_flwr.training import (
     DeviceError,
     LocalPlan,
+    Resident,
     ServerData,
     TrainingError,
     balanced_accuracies,
@@ -18,15 +20,20 @@ from aequa_flwr.training import (
     scheduled_rate,
     train_locally,
 )
-from aequa_flwr.training.compute import Tensors
 
 CPU = choose_compute("cpu", "float32")
+SCHEMA = Schema.numbered("numbers", (1, 8, 8), 10)
 
 
-def batch(count: int = 50) -> Tensors:
+def tensors(count: int = 50) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(count, 1, 8, 8, generator=generator)
     return x, torch.randint(0, 10, (count,), generator=generator)
+
+
+def batch(count: int = 50) -> Resident:
+    x, y = tensors(count)
+    return CPU.resident(Examples(x.numpy(), y.numpy()), SCHEMA)
 
 
 def plan(p_min: float | None, rates: tuple[float, ...] = (0.05,), **more: bool) -> LocalPlan:
@@ -35,8 +42,8 @@ def plan(p_min: float | None, rates: tuple[float, ...] = (0.05,), **more: bool) 
 
 def test_without_random_widths_it_is_plain_sgd_on_a_plain_network() -> None:
     """Width 1.0 only equals FedAvg: torch's own layers and optimiser are the oracle."""
-    network, data = build_network("small-cnn", (1, 8, 8), 10), batch()
-    initial = network.dump()
+    network, data = build_network("small-cnn", SCHEMA), batch()
+    initial, (x, y) = network.dump(), tensors()
     result = train_locally(network, initial, 1.0, data, plan(None, (0.05, 0.01)), rng_for(1), CPU)
     module = build_plain(network.plain(1.0), initial).train()
     rng = rng_for(1)
@@ -46,7 +53,7 @@ def test_without_random_widths_it_is_plain_sgd_on_a_plain_network() -> None:
         for start in range(0, 50, 16):
             rows = torch.from_numpy(order[start : start + 16])
             module.zero_grad()
-            F.cross_entropy(module(data[0][rows]), data[1][rows]).backward()  # type: ignore[no-untyped-call]
+            F.cross_entropy(module(x[rows]), y[rows]).backward()  # type: ignore[no-untyped-call]
             for name, parameter in module.named_parameters():
                 assert parameter.grad is not None
                 momentum[name] = 0.9 * momentum.get(name, torch.zeros(())) + parameter.grad
@@ -56,7 +63,7 @@ def test_without_random_widths_it_is_plain_sgd_on_a_plain_network() -> None:
 
 
 def test_the_same_rng_gives_the_same_bits_and_another_gives_others() -> None:
-    network, data = build_network("small-cnn", (1, 8, 8), 10), batch()
+    network, data = build_network("small-cnn", SCHEMA), batch()
     initial = network.dump()
     runs = [
         train_locally(network, initial, 1.0, data, plan(0.25), rng_for(seed), CPU)
@@ -67,7 +74,7 @@ def test_the_same_rng_gives_the_same_bits_and_another_gives_others() -> None:
 
 
 def test_a_narrow_participant_trains_its_prefix_whatever_the_rest_holds() -> None:
-    network, data = build_network("small-cnn", (1, 8, 8), 10), batch()
+    network, data = build_network("small-cnn", SCHEMA), batch()
     sub = network.dump(0.5)
     clean = train_locally(network, sub, 0.5, data, plan(0.25), rng_for(1), CPU)
     assert {k: v.shape for k, v in clean.params.items()} == {k: v.shape for k, v in sub.items()}
@@ -77,7 +84,7 @@ def test_a_narrow_participant_trains_its_prefix_whatever_the_rest_holds() -> Non
 
 
 def test_distillation_teaches_the_narrow_pass_with_the_wide_softmax() -> None:
-    network, (x, y) = build_network("small-cnn", (1, 8, 8), 10), batch()
+    network, (x, y) = build_network("small-cnn", SCHEMA), tensors()
     loss, wide = sandwich_loss(network, x, y, 1.0, 0.4, distillation=True)
     target = network(x, 1.0).detach().softmax(1)
     narrow = -(target * network(x, 0.4).log_softmax(1)).sum(1).mean()
@@ -87,7 +94,7 @@ def test_distillation_teaches_the_narrow_pass_with_the_wide_softmax() -> None:
 
 
 def test_a_diverging_loss_is_an_error_with_advice() -> None:
-    network = build_network("small-cnn", (1, 8, 8), 10)
+    network = build_network("small-cnn", SCHEMA)
     with pytest.raises(TrainingError, match="lower the learning rate"):
         train_locally(
             network, network.dump(), 1.0, batch(), plan(0.25, (1e30, 1e30)), rng_for(1), CPU
@@ -95,12 +102,12 @@ def test_a_diverging_loss_is_an_error_with_advice() -> None:
 
 
 def test_mixed_precision_trains_and_returns_float32() -> None:
-    network, data = build_network("small-cnn", (1, 8, 8), 10), batch()
+    network, data = build_network("small-cnn", SCHEMA), batch()
     compute = choose_compute("cpu", "bfloat16")
     result = train_locally(network, network.dump(), 1.0, data, plan(0.25), rng_for(1), compute)
     exact = train_locally(
-        build_network("small-cnn", (1, 8, 8), 10),
-        build_network("small-cnn", (1, 8, 8), 10).dump(),
+        build_network("small-cnn", SCHEMA),
+        build_network("small-cnn", SCHEMA).dump(),
         1.0,
         data,
         plan(0.25),
@@ -130,10 +137,12 @@ def test_the_schedule_steps_at_half_and_three_quarters(
 
 
 def test_accuracy_is_scikit_learns_mean_recall_at_every_width() -> None:
-    network, (x, y) = build_network("small-cnn", (1, 8, 8), 10), batch(700)
+    network, (x, y) = build_network("small-cnn", SCHEMA), tensors(700)
     y[y == 3] = 4  # a class without examples does not count
     widths = network.levels(0.25, 1.0)
-    got = balanced_accuracies(network, widths, (x, y), CPU)
+    got = balanced_accuracies(
+        network, widths, CPU.resident(Examples(x.numpy(), y.numpy()), SCHEMA), CPU
+    )
     for width, accuracy in zip(widths, got, strict=True):
         predicted = network(x, width).argmax(1)
         expected = recall_score(y, predicted, labels=sorted(set(y.tolist())), average="macro")
@@ -141,7 +150,7 @@ def test_accuracy_is_scikit_learns_mean_recall_at_every_width() -> None:
 
 
 def test_server_data_measures_both_sets() -> None:
-    network = build_network("small-cnn", (1, 8, 8), 10)
+    network = build_network("small-cnn", SCHEMA)
     both = ServerData(network, CPU, batch(100), batch(60))
     (measured,) = both.measure(network.dump(), (1.0,))
     assert measured.validation == balanced_accuracies(network, (1.0,), batch(100), CPU)[0]

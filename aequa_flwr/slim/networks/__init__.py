@@ -1,27 +1,48 @@
-"""One file for each family of networks; here they are found by name."""
+"""One file for each family of networks; here they are found by name, the user's own too."""
 
 from collections.abc import Callable, Mapping
 
 import torch
 
 from aequa_flwr.data.schema import Schema
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.networks.cnn import cnn, small_cnn
+from aequa_flwr.slim.network import NetworkError, SlimNetwork
+from aequa_flwr.slim.networks.cnn import cnn, femnist_cnn, large_cnn, small_cnn
+from aequa_flwr.slim.networks.lstm import lstm
+from aequa_flwr.slim.networks.mlp import mlp
+from aequa_flwr.slim.networks.own import check_network, import_builder
+from aequa_flwr.slim.networks.resnet import resnet18
 
 # A builder takes the schema of the data: the form of an example and the classes.
 Builder = Callable[[Schema], SlimNetwork]
 
-BUILDERS: Mapping[str, Builder] = {"cnn": cnn, "small-cnn": small_cnn}
+BUILDERS: Mapping[str, Builder] = {
+    "cnn": cnn,
+    "small-cnn": small_cnn,
+    "large-cnn": large_cnn,
+    "femnist-cnn": femnist_cnn,
+    "resnet18": resnet18,
+    "lstm": lstm,
+    "mlp": mlp,
+}
 
 
 def build_network(name: str, schema: Schema, *, init_seed: int = 0) -> SlimNetwork:
     """Build the network ``name`` with torch's default initial weights drawn from ``init_seed``.
 
-    torch's global random state is left as it was.
+    A name with a colon is the user's own builder, ``package.module:function``; what it returns
+    is checked before it is used. torch's global random state is left as it was. Raises
+    NetworkError in one sentence.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(init_seed)
+        if ":" in name:
+            return check_network(name, import_builder(name), schema)
+        if name not in BUILDERS:
+            raise NetworkError(
+                f"The network {name!r} is not known; use one of {', '.join(BUILDERS)}, or your "
+                "own as package.module:function."
+            )
         return BUILDERS[name](schema)
 
 
-__all__ = ["BUILDERS", "Builder", "build_network", "cnn", "small_cnn"]
+__all__ = ["BUILDERS", "Builder", "build_network"]

@@ -1,0 +1,23 @@
+"""A network for rows of numbers; the paper has none, tables of a bank or a lab need one."""
+
+import math
+
+from aequa_flwr.data.schema import Schema
+from aequa_flwr.slim.layers import Channelwise, SlimLinear
+from aequa_flwr.slim.network import NetworkError, SlimNetwork
+
+
+def mlp(schema: Schema, *, num_hidden: int = 64) -> SlimNetwork:
+    """Build three linear layers; an example of any shape is flattened."""
+    if schema.kind == "tokens":
+        raise NetworkError("The network mlp takes numbers, not text; use --set network=lstm.")
+    return SlimNetwork(
+        {
+            "flatten": Channelwise("Flatten"),
+            "fc1": SlimLinear(math.prod(schema.shape), num_hidden, slim_in=False),
+            "relu1": Channelwise("ReLU"),
+            "fc2": SlimLinear(num_hidden, num_hidden),
+            "relu2": Channelwise("ReLU"),
+            "fc3": SlimLinear(num_hidden, schema.num_classes, slim_out=False),
+        }
+    )

@@ -1,0 +1,115 @@
+"""A user's own network: its builder imported, and what it builds put to the test."""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from aequa_flwr.data.schema import Schema
+from aequa_flwr.slim.network import NetworkError, SlimNetwork
+from aequa_flwr.slim.plain import build_plain
+from aequa_flwr.slim.subnet import embed, extract
+from aequa_flwr.slim.width import shape_at
+
+# Where `aequa run` was started: a package that lies there is found without being installed.
+IMPORT_PATH = "AEQUA_IMPORT_PATH"
+
+_WIDTHS = (0.3, 0.55, 1.0)
+_BATCH = 3
+
+
+def import_builder(name: str) -> Callable[[Schema], object]:
+    """Return the function of ``package.module:function``; raises NetworkError."""
+    module_name, _, function = name.partition(":")
+    folder = os.environ.get(IMPORT_PATH, "")
+    if folder and folder not in sys.path:
+        sys.path.append(folder)  # last, so that nothing there hides an installed package
+    try:
+        builder = getattr(importlib.import_module(module_name), function)
+    except Exception as error:  # an import runs the user's code: anything can come out of it
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise NetworkError(
+            f"The network {name} cannot be imported ({reason}); it must be module:function of a "
+            "package that is installed on every machine, or lies where the run is started."
+        ) from error
+    if not callable(builder):
+        raise NetworkError(f"The network {name} is not a function that takes a schema.")
+    checked: Callable[[Schema], object] = builder
+    return checked
+
+
+def check_network(name: str, builder: Callable[[Schema], object], schema: Schema) -> SlimNetwork:
+    """Build the network and return it if it can be slimmed; raises NetworkError that says why.
+
+    At three widths its logits must equal those of the ordinary network made from its
+    sub-network: if slicing were wrong anywhere, rewards would not be what was measured.
+    """
+    try:
+        network = builder(schema)
+    except NetworkError:
+        raise
+    except Exception as error:  # the user's code
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise NetworkError(f"The network {name} cannot be built: {reason}.") from error
+    if not isinstance(network, SlimNetwork):
+        raise NetworkError(
+            f"The network {name} returned {type(network).__name__}; build a SlimNetwork of slim "
+            "layers (aequa_flwr.slim.layers)."
+        )
+    _check_layouts(name, network)
+    training = network.training
+    network.eval()
+    try:
+        for width in _WIDTHS:
+            _check_width(name, network, schema, width)
+    except NetworkError:
+        raise
+    except Exception as error:  # a layer of the user's, or layers that do not fit each other
+        reason = " ".join(str(error).split())[:300]
+        raise NetworkError(f"The network {name} cannot be slimmed: {reason}.") from error
+    return network.train(training)
+
+
+def _check_layouts(name: str, network: SlimNetwork) -> None:
+    shapes = {key: tuple(value.shape) for key, value in network.state_dict().items()}
+    if shapes != {key: shape_at(layout) for key, layout in network.layouts.items()}:
+        odd = sorted(shapes.keys() ^ network.layouts.keys()) or sorted(shapes)
+        raise NetworkError(
+            f"The network {name} cannot be slimmed: the layouts of its layers do not describe "
+            f"their tensors ({', '.join(odd[:3])})."
+        )
+
+
+def _check_width(name: str, network: SlimNetwork, schema: Schema, width: float) -> None:
+    whole = network.dump()
+    sub_params = extract(whole, network.layouts, width)
+    back = extract(embed(sub_params, network.layouts, width, whole), network.layouts, width)
+    if any(not np.array_equal(back[key], value) for key, value in sub_params.items()):
+        raise NetworkError(f"The network {name} loses values between extract and embed.")
+    x = _inputs(schema)
+    with torch.no_grad():
+        logits = network(x, width)
+        if logits.shape != (_BATCH, schema.num_classes):
+            raise NetworkError(
+                f"The network {name} returns shape {tuple(logits.shape)} for {_BATCH} examples; "
+                f"it must be ({_BATCH}, {schema.num_classes}), one number for each class."
+            )
+        plain = build_plain(network.plain(width), network.plain_params(sub_params, width))(x)
+        nested = network.forward_nested(x, (width, 1.0))[0]
+    for other, what in ((plain, "the ordinary network"), (nested, "the one-pass form")):
+        if not torch.allclose(logits, other, rtol=1e-4, atol=1e-5):
+            raise NetworkError(
+                f"The network {name} cannot be slimmed: at width {width:g} {what} of its "
+                "sub-network gives other logits."
+            )
+
+
+def _inputs(schema: Schema) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    if schema.kind == "tokens":
+        return torch.randint(1, schema.num_tokens, (_BATCH, *schema.shape), generator=generator)
+    return torch.randn(_BATCH, *schema.shape, generator=generator)

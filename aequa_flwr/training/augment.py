@@ -1,0 +1,28 @@
+"""The usual augmentation of CIFAR: random crops of a padded image, half of them mirrored."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_PADDING = 4
+
+
+def crop_and_flip(x: Tensor, black: Tensor, rng: np.random.Generator) -> Tensor:
+    """Return images (n, channels, height, width) shifted by up to 4 pixels and mirrored.
+
+    What is shifted in is ``black`` (channels, 1, 1), a black pixel as the network sees it. The
+    draws come from ``rng`` whatever the device, so they follow from the seed alone.
+    """
+    count, channels, height, width = x.shape
+    padded = black.expand(count, channels, height + 2 * _PADDING, width + 2 * _PADDING).clone()
+    padded[:, :, _PADDING:-_PADDING, _PADDING:-_PADDING] = x
+    top, left = rng.integers(0, 2 * _PADDING + 1, size=(2, count))
+    mirrored = rng.integers(0, 2, size=count) == 1
+    rows = top[:, None] + np.arange(height)
+    columns = left[:, None] + np.arange(width)
+    columns = np.where(mirrored[:, None], columns[:, ::-1], columns)
+    which = torch.arange(count, device=x.device)[:, None, None]
+    at_row = torch.from_numpy(rows).to(x.device)[:, :, None]
+    at_column = torch.from_numpy(columns).to(x.device)[:, None, :]
+    chosen = padded.permute(0, 2, 3, 1)[which, at_row, at_column]
+    return chosen.permute(0, 3, 1, 2).contiguous()

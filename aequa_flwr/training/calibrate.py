@@ -1,0 +1,42 @@
+"""BatchNorm of a level that nobody trained, from inputs without labels."""
+
+from collections.abc import Collection
+
+import torch
+
+from aequa_flwr.slim.layers import SlimBatchNorm2d
+from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.training.compute import Compute, Resident
+
+_BATCH = 256
+
+
+@torch.no_grad()
+def calibrate(
+    network: SlimNetwork, width: float, trained: Collection[int], data: Resident, compute: Compute
+) -> None:
+    """Give the level of ``width`` the statistics of ``data`` and its nearest neighbour's affine.
+
+    The neighbour is the nearest level of ``trained``, the wider one of two as near: its channels
+    begin with those of this level. The statistics are the mean over batches of inputs; labels
+    are not looked at. Nothing else of the network changes.
+    """
+    norms = [layer for layer in network.modules() if isinstance(layer, SlimBatchNorm2d)]
+    usual = [norm.momentum for norm in norms]
+    for norm in norms:
+        level = norm.levels.extent(width) - 1
+        nearest = min(trained, key=lambda other: (abs(other - level), -other), default=level)
+        size = norm.axis.extent(norm.levels.ladder[min(level, nearest)])
+        for affine in (norm.weight, norm.bias):
+            affine[level, :size] = affine[nearest, :size]
+    network.train()
+    for step, start in enumerate(range(0, len(data), _BATCH), start=1):
+        for norm in norms:
+            norm.momentum = 1 / step  # the running value becomes the mean of all so far
+        x, _ = data.batch(slice(start, start + _BATCH))
+        if len(x) > 1 or step == 1:
+            with compute.autocast():
+                network(x, width)
+    for norm, momentum in zip(norms, usual, strict=True):
+        norm.momentum = momentum
+    network.eval()
