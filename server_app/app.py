@@ -37,7 +37,7 @@ from aequa_flwr.slim.networks import build_network
 from aequa_flwr.slim.subnet import extract
 from aequa_flwr.state import RunState
 from aequa_flwr.strategy import AequaStrategy
-from aequa_flwr.training import ServerData, choose_compute
+from aequa_flwr.training import ServerData, check_augmentation, choose_compute
 
 logger = logging.getLogger(__name__)
 app = ServerApp()
@@ -104,6 +104,7 @@ class _Keeper:
 
 def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
     data = federated_data(config.data_spec)
+    check_augmentation(config.augmentation, data.dataset.schema)
     network = _initial_network(config, data.dataset)
     initial = RunState(params=network.dump())
     ladder = network.levels(config.p_min, config.p_max, most=config.max_levels)

@@ -1,6 +1,7 @@
 """Parse, run one command, turn every error into a sentence and an exit code."""
 
 import argparse
+import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +12,18 @@ from rich.console import Console
 import aequa_flwr
 from aequa_flwr.cli.doctor import add_doctor
 from aequa_flwr.cli.federation import STOP_SIGNALS
+from aequa_flwr.cli.networks import add_networks
 from aequa_flwr.cli.run import add_run
 from aequa_flwr.cli.show import show_record
 from aequa_flwr.errors import UserError
 from aequa_flwr.record import load_record
+from aequa_flwr.slim.networks.own import IMPORT_PATH
 
 
 def run_command_line(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 well, 1 failed, 2 misused, 130 interrupted)."""
+    # A user's own network lies where the command was started; the run's processes inherit this.
+    os.environ.setdefault(IMPORT_PATH, str(Path.cwd()))
     # Every way to be stopped leaves as little behind as Ctrl-C.
     for stop in STOP_SIGNALS:
         signal.signal(stop, _interrupt)
@@ -56,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="show the result of a run")
     report.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     report.set_defaults(command=_report)
+    add_networks(commands)
     add_doctor(commands)
     return parser
 

@@ -25,7 +25,8 @@ from aequa_flwr.record import (
     save_record,
 )
 from aequa_flwr.report import render_page
-from aequa_flwr.training import choose_compute
+from aequa_flwr.slim.networks import build_network
+from aequa_flwr.training import check_augmentation, choose_compute
 
 
 class InterruptedRunError(UserError):
@@ -99,7 +100,10 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     _refuse_existing(Path(config.output))
     with ProgressView(console) as view:
         view.say("Checking the data")
-        federated_data(config.data_spec)
+        schema = federated_data(config.data_spec).dataset.schema
+        check_augmentation(config.augmentation, schema)
+        network = build_network(config.network, schema)
+        network.levels(config.p_min, config.p_max, most=config.max_levels)
         folder = _make_folder(Path(config.output))
         _run(config, size, port, folder, view)
     show_record(console, load_record(folder), folder)

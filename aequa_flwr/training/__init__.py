@@ -1,5 +1,6 @@
 """Training: local (random-width training), evaluate (accuracy at widths), compute (devices)."""
 
+from aequa_flwr.training.augment import check_augmentation
 from aequa_flwr.training.compute import (
     Compute,
     DeviceError,
@@ -27,6 +28,7 @@ __all__ = [
     "ServerData",
     "TrainingError",
     "balanced_accuracies",
+    "check_augmentation",
     "choose_compute",
     "limit_threads",
     "sandwich_loss",

@@ -4,7 +4,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aequa_flwr.data.schema import Schema
+from aequa_flwr.errors import UserError
+
 _PADDING = 4
+
+
+class AugmentationError(UserError):
+    """An augmentation of examples that are no images."""
+
+
+def check_augmentation(name: str, schema: Schema) -> None:
+    """Raise AugmentationError unless ``name`` can be applied to examples of ``schema``."""
+    if name != "none" and len(schema.shape) != 3:
+        raise AugmentationError(
+            f"augmentation = {name!r} is for images, and the examples have shape {schema.shape}; "
+            "use none."
+        )
 
 
 def crop_and_flip(x: Tensor, black: Tensor, rng: np.random.Generator) -> Tensor:

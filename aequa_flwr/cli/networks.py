@@ -1,0 +1,105 @@
+"""`aequa networks`: what there is to choose from, and what each width of it costs."""
+
+import argparse
+import math
+from dataclasses import replace
+
+from rich.console import Console
+from rich.table import Table
+
+from aequa_flwr.data import Schema
+from aequa_flwr.errors import UserError
+
+_WIDTHS = (0.25, 0.5, 0.75, 1.0)
+# The length of a text that costs are counted for: SST's sentences have 19 words on average.
+_WORDS_PER_TEXT = 20
+
+
+def add_networks(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Describe the command and its options."""
+    parser = commands.add_parser(
+        "networks",
+        help="list the networks, or check your own",
+        description=(
+            "List the networks with parameters, multiply-adds of one example and file size at "
+            "four widths, on the data that the paper uses them for. With NAME only that one; "
+            "your own (package.module:function) is put to the test first."
+        ),
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a network, also your own")
+    parser.add_argument("--shape", help="of one example, e.g. 3,32,32 for images or 13 for numbers")
+    parser.add_argument("--classes", type=int, help="how many classes (default 10)")
+    parser.add_argument("--words", type=int, help="size of the vocabulary: the examples are text")
+    parser.set_defaults(command=networks_command)
+
+
+def networks_command(options: argparse.Namespace, console: Console) -> int:
+    """Print the table; returns the exit code."""
+    from aequa_flwr.slim.cost import cost_at
+    from aequa_flwr.slim.networks import BUILDERS, build_network
+
+    asked = _asked_schema(options)
+    names = [options.name] if options.name else list(BUILDERS)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("Network", "Examples", "Classes"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("Width", "Parameters", "Multiply-adds", "File"):
+        table.add_column(heading, justify="right")
+    for name in names:
+        schema = asked or _HOMES.get(name, _HOMES["cnn"])
+        network = build_network(name, schema)
+        head = (name, _describe(schema), str(schema.num_classes))
+        for width in _WIDTHS:
+            cost = cost_at(network, schema, width)
+            numbers = (f"{cost.parameters:,}", f"{cost.multiply_adds:,}", _size(cost.file_bytes))
+            table.add_row(*head, f"{width:.2f}", *numbers)
+            head = ("", "", "")
+    console.print(table)
+    return 0
+
+
+def _text_schema(num_words: int, num_classes: int) -> Schema:
+    schema = Schema.numbered("tokens", (_WORDS_PER_TEXT,), num_classes)
+    return replace(schema, vocabulary=tuple(str(word) for word in range(num_words)))
+
+
+# What the paper uses each for; mlp is ours, and 30 numbers are as good an example as any.
+_HOMES = {
+    "cnn": Schema.numbered("images", (1, 28, 28), 10),
+    "small-cnn": Schema.numbered("images", (1, 8, 8), 10),
+    "large-cnn": Schema.numbered("images", (3, 32, 32), 10),
+    "femnist-cnn": Schema.numbered("images", (1, 28, 28), 62),
+    "resnet18": Schema.numbered("images", (3, 32, 32), 10),
+    "lstm": _text_schema(16_579, 5),
+    "mlp": Schema.numbered("numbers", (30,), 10),
+}
+
+
+def _asked_schema(options: argparse.Namespace) -> Schema | None:
+    if options.shape is None and options.classes is None and options.words is None:
+        return None
+    num_classes = 10 if options.classes is None else options.classes
+    if num_classes < 2:
+        raise UserError(f"--classes {num_classes} is not possible; use at least 2.")
+    if options.words is not None:
+        if options.words < 1:
+            raise UserError(f"--words {options.words} is not possible; use at least 1.")
+        return _text_schema(options.words, num_classes)
+    try:
+        shape = tuple(int(part) for part in (options.shape or "1,28,28").split(","))
+    except ValueError:
+        shape = ()
+    # A shape that needs gigabytes for one example is a typing error.
+    if not shape or min(shape) < 1 or math.prod(shape) > 10**8:
+        raise UserError(f"--shape {options.shape} cannot be read; write 3,32,32 or 13.")
+    return Schema.numbered("images" if len(shape) == 3 else "numbers", shape, num_classes)
+
+
+def _describe(schema: Schema) -> str:
+    if schema.kind == "tokens":
+        return f"text of {schema.shape[0]} words"
+    return f"{'x'.join(str(side) for side in schema.shape)} {schema.kind}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"

@@ -1,0 +1,34 @@
+"""What a network costs at a width: parameters, multiply-adds, bytes on disk."""
+
+from dataclasses import dataclass
+
+import torch
+from safetensors.numpy import save
+from torch.utils.flop_counter import FlopCounterMode
+
+from aequa_flwr.data.schema import Schema
+from aequa_flwr.slim.network import SlimNetwork
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Parameters of the ordinary network, multiply-adds of one example, bytes of its tensors."""
+
+    parameters: int
+    multiply_adds: int
+    file_bytes: int
+
+
+def cost_at(network: SlimNetwork, schema: Schema, width: float) -> Cost:
+    """Measure it: torch counts the operations of a real forward, safetensors makes the file."""
+    shape = (1, *schema.shape)
+    x = torch.ones(shape, dtype=torch.int32) if schema.kind == "tokens" else torch.zeros(shape)
+    network.eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network(x, width)
+    tensors = network.plain_params(network.dump(width), width)
+    return Cost(
+        parameters=network.num_parameters(width),
+        multiply_adds=int(counter.get_total_flops()) // 2,  # it counts both as operations
+        file_bytes=len(save(tensors)),
+    )

@@ -1,0 +1,257 @@
+"""The paper's networks against its counts and torch's own; a user's own network."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+from torchvision.models.resnet import BasicBlock, ResNet
+
+from aequa_flwr.data import Schema
+from aequa_flwr.rewards import RewardCard, load_card, load_reward, save_reward
+from aequa_flwr.slim import extract
+from aequa_flwr.slim.layers import SlimBatchNorm2d
+from aequa_flwr.slim.network import NetworkError, SlimNetwork
+from aequa_flwr.slim.networks import BUILDERS, build_network
+from aequa_flwr.slim.networks.own import IMPORT_PATH
+from tests.property.test_slim_laws import SCHEMAS, network_and_batch
+
+IMAGES = Schema.numbered("images", (3, 32, 32), 10)
+GREY = Schema.numbered("images", (1, 28, 28), 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "count"),
+    [
+        ("cnn", GREY, 60_616),
+        ("small-cnn", Schema.numbered("images", (1, 8, 8), 10), 4_200),
+        ("large-cnn", IMAGES, 2_156_490),  # the paper's 2.0566 M, where M is 2^20
+        ("resnet18", IMAGES, 11_173_962),  # torchvision's 11,181,642 with a 3x3 stem
+        ("femnist-cnn", Schema.numbered("images", (1, 28, 28), 62), 246_590),
+    ],
+)
+def test_counts_are_those_of_the_docstrings(name: str, schema: Schema, count: int) -> None:
+    network = build_network(name, schema)
+    assert network.num_parameters() == count
+    builder = BUILDERS[name]
+    if name != "resnet18":
+        assert f"{count:,}" in (builder.__doc__ or "")
+
+
+def torchvision_resnet18() -> nn.Module:
+    """torchvision's own, with the stem for 32x32 images."""
+    model: nn.Module = ResNet(BasicBlock, [2, 2, 2, 2], num_classes=10)
+    model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+    model.maxpool = nn.Identity()
+    return model.eval()
+
+
+def test_resnet18_is_torchvisions() -> None:
+    network = build_network("resnet18", IMAGES)
+    for layer in network.modules():
+        if isinstance(layer, SlimBatchNorm2d):
+            for tensor in (layer.weight, layer.bias, layer.running_mean, layer.running_var):
+                tensor.data = torch.rand(tensor.shape) + 0.5
+    ours = network.plain_params(network.dump(), 1.0)
+    model = torchvision_resnet18()
+    theirs = {k: v for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
+    # Both list the same layers in the same order, but for the projection, which comes last there.
+    assert sorted(v.shape for v in theirs.values()) == sorted(
+        torch.Size(v.shape) for v in ours.values()
+    )
+    for key in theirs:
+        model.state_dict()[key].copy_(torch.from_numpy(ours[their_name(key)]))
+    x = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        torch.testing.assert_close(network.eval()(x, 1.0), model(x), rtol=1e-4, atol=1e-4)
+
+
+def their_name(key: str) -> str:
+    """Return our name of torchvision's ``layer2.0.downsample.1.weight``."""
+    if not key.startswith("layer"):
+        return key
+    stage, block, part, *rest = key.split(".")
+    prefix = f"stage{stage.removeprefix('layer')}_block{int(block) + 1}"
+    if part == "downsample":
+        return ".".join([prefix, "shortcut", ("conv", "bn")[int(rest[0])], *rest[1:]])
+    return ".".join([prefix, "main", part, *rest])
+
+
+@pytest.mark.parametrize("name", ["large-cnn", "resnet18"])
+def test_half_the_width_is_a_quarter_of_the_inner_multiply_adds(name: str) -> None:
+    """Counted by torch: all but the first layer, whose input never shrinks."""
+
+    def inner(width: float) -> int:
+        network = build_network(name, IMAGES).eval()
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            network(torch.zeros(1, 3, 32, 32), width)
+        with FlopCounterMode(display=False) as first, torch.no_grad():
+            network.get_submodule("conv1")(torch.zeros(1, 3, 32, 32), width)
+        return int(counter.get_total_flops() - first.get_total_flops())
+
+    assert inner(0.5) / inner(1.0) == pytest.approx(0.25, abs=0.01)
+    assert inner(0.25) / inner(1.0) == pytest.approx(1 / 16, abs=0.01)
+
+
+@pytest.mark.parametrize("name", [*BUILDERS])
+@pytest.mark.parametrize("width", [0.25, 0.7, 1.0])
+def test_a_saved_reward_gives_the_slimmable_networks_logits(
+    tmp_path: Path, name: str, width: float
+) -> None:
+    network, x = network_and_batch(name)
+    sub = extract(network.dump(), network.layouts, width)
+    card = RewardCard(
+        participant="hospital-a",
+        width=width,
+        accuracy=0.9,
+        num_parameters=network.num_parameters(width),
+        dataset="text",
+        layer=network.plain(width),
+        schema=SCHEMAS[name],
+    )
+    path = save_reward(tmp_path, card, network.plain_params(sub, width))
+    assert load_card(path) == card
+    module = load_reward(path)
+    assert sum(p.numel() for p in module.parameters()) == card.num_parameters
+    torch.testing.assert_close(module(x), network(x, width), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "words"),
+    [
+        ("cnn", SCHEMAS["lstm"], "takes images, and the examples have shape"),
+        ("resnet18", Schema.numbered("images", (3, 4, 4), 2), "of at least 8x8, and these are 4x4"),
+        ("lstm", GREY, "takes text, and the examples are images"),
+        ("mlp", SCHEMAS["lstm"], "takes numbers, not text"),
+        ("vgg", GREY, "is not known; use one of cnn,"),
+    ],
+)
+def test_a_network_that_does_not_fit_the_data_says_so(
+    name: str, schema: Schema, words: str
+) -> None:
+    with pytest.raises(NetworkError, match=words):
+        build_network(name, schema)
+
+
+OWN = '''
+import torch
+from torch import nn
+from aequa_flwr.slim.layers import Channelwise, SlimConv2d, SlimLayer, SlimLinear
+from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.plain import PlainLayer
+
+def make(schema):
+    channels, height, width = schema.shape
+    return SlimNetwork({
+        "conv": SlimConv2d(channels, 8, 3, slim_in=False, padding=1),
+        "act": Channelwise("GELU"),
+        "pool": Channelwise("AdaptiveAvgPool2d", output_size=2),
+        "flatten": Channelwise("Flatten"),
+        "fc": SlimLinear(8, schema.num_classes, in_block=4, slim_out=False),
+    })
+
+def plain_torch(schema):
+    return nn.Linear(3, 4)
+
+def sliced_classes(schema):
+    return SlimNetwork({"flatten": Channelwise("Flatten"),
+                        "fc": SlimLinear(784, schema.num_classes, slim_in=False)})
+
+def wrong_block(schema):
+    return SlimNetwork({
+        "conv": SlimConv2d(1, 8, 3, slim_in=False),
+        "flatten": Channelwise("Flatten"),
+        "fc": SlimLinear(8 * 26 * 26, schema.num_classes, slim_out=False),
+    })
+
+class Scale(SlimLayer):
+    """Forgets to say what it holds."""
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(10))
+    def forward(self, x, width):
+        return x * self.scale
+    @property
+    def layouts(self):
+        return {}
+    def plain(self, width):
+        return PlainLayer("ReLU")
+
+def undescribed(schema):
+    return SlimNetwork({**make(schema).parts, "scale": Scale()})
+
+class Lies(Scale):
+    """Is another layer than it says."""
+    def __init__(self):
+        SlimLayer.__init__(self)
+    def forward(self, x, width):
+        return x * width
+
+def lying(schema):
+    return SlimNetwork({**make(schema).parts, "lies": Lies()})
+
+def crashing(schema):
+    raise ZeroDivisionError("no luck")
+
+number = 3
+'''
+
+
+@pytest.fixture
+def own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package that lies where the run was started, and is not installed."""
+    (tmp_path / "my_nets").mkdir()
+    (tmp_path / "my_nets" / "__init__.py").write_text("", encoding="utf-8")
+    (tmp_path / "my_nets" / "small.py").write_text(OWN, encoding="utf-8")
+    (tmp_path / "my_nets" / "broken.py").write_text("import nowhere_to_be_found\n")
+    monkeypatch.setenv(IMPORT_PATH, str(tmp_path))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for module in [name for name in sys.modules if name.split(".")[0] == "my_nets"]:
+        monkeypatch.delitem(sys.modules, module)
+    return "my_nets.small"
+
+
+def test_a_users_own_network_is_found_checked_and_built(own_package: str) -> None:
+    network = build_network(f"{own_package}:make", GREY, init_seed=3)
+    assert isinstance(network, SlimNetwork)
+    assert len(network.levels(0.25, 1.0)) == 7
+    again = build_network(f"{own_package}:make", GREY, init_seed=3)
+    assert all(np.array_equal(network.dump()[k], v) for k, v in again.dump().items())
+    assert network.training
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("my_nets.small:missing", "cannot be imported .*has no attribute 'missing'"),
+        ("my_nets.broken:make", "cannot be imported .*nowhere_to_be_found"),
+        ("my_nets.nowhere:make", "cannot be imported .*No module named"),
+        (":make", "cannot be imported"),
+        ("my_nets.small:number", "is not a function"),
+        ("my_nets.small:crashing", "cannot be built: ZeroDivisionError: no luck"),
+        ("my_nets.small:plain_torch", "returned Linear; build a SlimNetwork"),
+        ("my_nets.small:sliced_classes", r"returns shape \(3, 3\) for 3 examples"),
+        ("my_nets.small:wrong_block", "cannot be slimmed"),
+        ("my_nets.small:undescribed", r"do not describe their tensors \(scale.scale\)"),
+        ("my_nets.small:lying", "at width 0.3 the ordinary network of its sub-network gives other"),
+    ],
+)
+@pytest.mark.usefixtures("own_package")
+def test_a_network_that_cannot_be_used_is_refused_in_a_sentence(name: str, words: str) -> None:
+    with pytest.raises(NetworkError, match=words) as error:
+        build_network(name, GREY)
+    assert "\n" not in str(error.value)
+
+
+def test_a_text_is_read_to_its_end_whatever_the_padding() -> None:
+    schema = replace(SCHEMAS["lstm"], shape=(20,))
+    network = build_network("lstm", schema).eval()
+    short = torch.tensor([[3, 4, 5], [6, 0, 0]])
+    longer = torch.cat([short, torch.zeros(2, 17, dtype=torch.int64)], dim=1)
+    torch.testing.assert_close(network(short, 0.6), network(longer, 0.6))
+    alone = network(short[1:], 0.6)
+    torch.testing.assert_close(network(short, 0.6)[1:], alone)
