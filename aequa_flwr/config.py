@@ -172,8 +172,8 @@ class RunConfig(BaseModel):
     augmentation: Literal["none", "crop-flip"] = Field(
         "none", description="crop-flip: random crops of images padded by 4, half of them mirrored"
     )
-    calibration: bool = Field(
-        False, description="BatchNorm statistics of never trained levels from the server's data"
+    calibration: Literal["none", "untrained", "all"] = Field(
+        "none", description="which levels get BatchNorm statistics from the server's inputs"
     )
     weighting: Literal["equal", "examples"] = "equal"
     contribution: Literal["standalone"] = "standalone"

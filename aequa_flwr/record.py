@@ -134,8 +134,12 @@ def with_state(
         RoundRecord(log.server_round, log.num_trained, log.loss, log.accuracy, log.narrow_accuracy)
         for log in state.rounds
     )
+    data = record.data
+    if data is not None and state.num_examples:
+        data = replace(data, num_train=sum(state.num_examples.values()))
     return replace(
         record,
+        data=data,
         participants=participants,
         measures=measures,
         held_out=held_out,

@@ -18,7 +18,7 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.hosting import Trained
 from aequa_flwr.progress import Progress, WorkClock
 from aequa_flwr.slim.subnet import Params, extract
-from aequa_flwr.slim.width import Layouts, Levels, ladder_of
+from aequa_flwr.slim.width import Layouts
 from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.evaluate import Measured
 
@@ -32,8 +32,8 @@ _ALONE_REPLY_BYTES = 64_000_000
 _ALONE_REPLIES = 20
 
 
-# (parameters, widths without BatchNorm of their own, trained levels) to completed parameters.
-Calibrate = Callable[[Params, Sequence[float], Sequence[int]], Params]
+# (parameters, levels that somebody trained) to parameters with calibrated BatchNorm.
+Calibrate = Callable[[Params, Sequence[int]], Params]
 
 
 class RunFailedError(UserError):
@@ -56,10 +56,10 @@ class AequaStrategy(Strategy):
     """Joins the nodes, assesses contributions, trains round by round, allocates rewards.
 
     ``measure`` returns the accuracies of full parameters at ascending widths on the server's
-    data; ``ladder`` holds the widths a reward can have; ``calibrate``, if given, completes the
-    BatchNorm of levels that nobody trained before the curve is measured; ``on_state`` is called
-    with every new state, ``on_progress`` for people who watch. After ``start`` the whole
-    outcome is in ``state``.
+    data; ``ladder`` holds the widths a reward can have; ``schema`` is the fingerprint that a node
+    must share to join; ``calibrate``, if given, completes BatchNorm before the curve;
+    ``on_state`` is called with every new state, ``on_progress`` for people who watch. After
+    ``start`` the whole outcome is in ``state``.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class AequaStrategy(Strategy):
         measure: Callable[[Params, Sequence[float]], list[Measured]],
         layouts: Layouts,
         ladder: Sequence[float],
+        schema: str,
         num_participants: int,
         join_timeout_s: float,
         state: RunState,
@@ -82,6 +83,7 @@ class AequaStrategy(Strategy):
         self.measure = measure
         self.layouts = layouts
         self.ladder = tuple(ladder)
+        self.schema = schema
         self.num_participants = num_participants
         self.join_timeout_s = join_timeout_s
         self.state = state
@@ -234,6 +236,10 @@ class AequaStrategy(Strategy):
         if joined.refusal:
             self._fail(0, {f"node {node}": joined.refusal})
             return
+        if joined.schema != self.schema:
+            reason = "its classes or the form of its examples differ; copy the server's schema.json"
+            self._fail(0, {f"node {node}": f"{reason} into its data folder"})
+            return
         for name, count in joined.num_examples.items():
             if name in num_examples:
                 self._fail(0, {name: "a second node uses this name; give every node its own"})
@@ -325,25 +331,14 @@ class AequaStrategy(Strategy):
 
     def _allocate(self) -> None:
         self.on_progress(Progress("curve", fraction=1.0))
-        self._complete_levels()
+        if self.calibrate is not None:
+            self._update(params=self.calibrate(self.state.params, self.state.trained))
         curve = tuple(self.measure(self.state.params, self.ladder))
         self.on_progress(Progress("rewards", fraction=1.0))
         accuracies = [point.validation for point in curve]
         self._update(
             curve=curve, levels=self.method.ends_with(self.state.contributions, accuracies)
         )
-
-    def _complete_levels(self) -> None:
-        """Calibrate the levels of the ladder that have BatchNorm of their own nobody trained."""
-        ladder = ladder_of(self.layouts)
-        if self.calibrate is None or ladder is None:
-            return
-        level_of = Levels(ladder).extent
-        missing = [w for w in self.ladder if level_of(w) - 1 not in self.state.trained]
-        if missing:
-            logger.info("Calibrating levels that nobody trained: %s", missing)
-            params = self.calibrate(self.state.params, missing, self.state.trained)
-            self._update(params=params)
 
     def _exchange(
         self, grid: Grid, queues: Mapping[int, Sequence[Message]], timeout_s: float

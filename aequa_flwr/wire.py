@@ -31,10 +31,12 @@ class WireError(ValueError):
 class Joined:
     """A node's answer to joining: whom it hosts and how many examples each has.
 
-    ``refusal`` is not empty when the node cannot take part; it says why and what to do.
+    ``schema`` is the fingerprint of what its examples and classes look like. ``refusal`` is not
+    empty when the node cannot take part; it says why and what to do.
     """
 
     num_examples: Mapping[str, int] = field(default_factory=dict)
+    schema: str = ""
     refusal: str = ""
     protocol: int = PROTOCOL_VERSION
 
@@ -71,6 +73,7 @@ def encode_joined(joined: Joined) -> RecordDict:
             "protocol": joined.protocol,
             "names": list(joined.num_examples),
             "num-examples": list(joined.num_examples.values()),
+            "schema": joined.schema,
             "refusal": joined.refusal,
         }
     )
@@ -89,7 +92,8 @@ def decode_joined(content: RecordDict) -> Joined:
     names, counts = _list(head, "names", str), _list(head, "num-examples", int)
     if len(names) != len(counts) or len(set(names)) != len(names):
         raise WireError("the participants and their numbers of examples do not match")
-    return Joined(dict(zip(names, counts, strict=True)), _scalar(head, "refusal", str))
+    num_examples = dict(zip(names, counts, strict=True))
+    return Joined(num_examples, _scalar(head, "schema", str), _scalar(head, "refusal", str))
 
 
 def encode_alone_task(task: AloneTask) -> RecordDict:

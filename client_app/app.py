@@ -2,12 +2,13 @@
 
 from functools import cache, lru_cache
 
+import numpy as np
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from aequa_flwr import wire
 from aequa_flwr.config import RunConfig
-from aequa_flwr.data import federated_data
+from aequa_flwr.data import FederatedData, federated_data, site_data
 from aequa_flwr.errors import UserError
 from aequa_flwr.hosting import Host, place
 from aequa_flwr.slim.networks import build_network
@@ -26,14 +27,14 @@ app = ClientApp()
 def join(message: Message, context: Context) -> Message:
     """Say whom this node hosts, or why it cannot take part."""
     try:
-        config = RunConfig.parse(context.run_config)
-        data = federated_data(config.data_spec)
-        sizes = {name: len(share) for name, share in data.shares.items()}
-        node, num_nodes = (
-            int(context.node_config[key]) for key in ("partition-id", "num-partitions")
-        )
-        hosted = place(sizes, num_nodes)[node]
-        answer = wire.Joined({name: sizes[name] for name in hosted})
+        data = _data(RunConfig.parse(context.run_config), *_site(context))
+        hosted = {name: len(share) for name, share in data.shares.items()}
+        if "data" not in context.node_config:
+            node, num_nodes = (
+                int(context.node_config[key]) for key in ("partition-id", "num-partitions")
+            )
+            hosted = {name: hosted[name] for name in place(hosted, num_nodes)[node]}
+        answer = wire.Joined(hosted, data.dataset.schema.fingerprint)
     except UserError as error:
         answer = wire.Joined(refusal=str(error).rstrip("."))
     return Message(wire.encode_joined(answer), reply_to=message)
@@ -51,7 +52,8 @@ def train_alone(message: Message, context: Context) -> Message:
     )
     augmented = config.augmentation != "none"
     plan = LocalPlan(rates, config.batch_size, config.momentum, None, augmented=augmented)
-    models, refused = _host(config).train_alone(task.names, task.params, plan)
+    host = _host(config, *_site(context))
+    models, refused = host.train_alone(task.names, task.params, plan)
     return Message(wire.encode_alone_reply(wire.AloneReply(models, refused)), reply_to=message)
 
 
@@ -60,7 +62,6 @@ def train_round(message: Message, context: Context) -> Message:
     """Train participants for one round and return one partial sum of them all."""
     config = RunConfig.parse(context.run_config)
     task = wire.decode_round_task(message.content)
-    host = _host(config)
     plan = LocalPlan(
         _rates(config, task.server_round),
         config.batch_size,
@@ -70,6 +71,7 @@ def train_round(message: Message, context: Context) -> Message:
         distillation=config.distillation,
         augmented=config.augmentation != "none",
     )
+    host = _host(config, *_site(context))
     part = host.train_round(task.server_round, task.widths, task.params, plan)
     return Message(wire.encode_round_part(task.server_round, part), reply_to=message)
 
@@ -79,11 +81,30 @@ def _rates(config: RunConfig, server_round: int) -> tuple[float, ...]:
     return (rate,) * config.local_epochs
 
 
+def _site(context: Context) -> tuple[str, str]:
+    """Return (data folder, participant's name) of a deployed node; both empty in simulation."""
+    node = context.node_config
+    return str(node.get("data", "")), str(node.get("participant", ""))
+
+
+def _data(config: RunConfig, folder: str, participant: str) -> FederatedData:
+    """Return the split of the simulated federation, or a deployed participant's own folder."""
+    if not folder:
+        return federated_data(config.data_spec)
+    if not participant:
+        raise UserError('The node has no name; add participant="NAME" to its --node-config.')
+    dataset = site_data(
+        config.dataset, folder, cache_dir=config.cache_dir, max_length=config.max_length
+    )
+    nobodys = np.empty(0, dtype=np.int64)
+    return FederatedData(dataset, {participant: np.arange(len(dataset.train))}, nobodys)
+
+
 # A simulated node's process answers many messages: the network and the tensors stay in it.
 @lru_cache(maxsize=1)
-def _host(config: RunConfig) -> Host:
+def _host(config: RunConfig, folder: str, participant: str) -> Host:
     limit_threads(config.threads)
-    data = federated_data(config.data_spec)
+    data = _data(config, folder, participant)
     compute = choose_compute(config.device, config.precision)
     network = build_network(config.network, data.dataset.schema)
 

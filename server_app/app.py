@@ -3,6 +3,7 @@
 import logging
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -34,9 +35,9 @@ from aequa_flwr.rewards import RewardCard, save_reward
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
-from aequa_flwr.slim.subnet import extract
+from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.state import RunState
-from aequa_flwr.strategy import AequaStrategy
+from aequa_flwr.strategy import AequaStrategy, Calibrate
 from aequa_flwr.training import ServerData, check_augmentation, choose_compute
 
 logger = logging.getLogger(__name__)
@@ -115,9 +116,10 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
         method=Aequa(ladder[-1], config.solver, config.epsilon, config.curve_fit, config.seed),
         estimator=ESTIMATORS[config.contribution],
         measure=server_data.measure,
-        calibrate=server_data.calibrate if config.calibration else None,
+        calibrate=_calibrator(config, server_data, ladder),
         layouts=network.layouts,
         ladder=ladder,
+        schema=data.dataset.schema.fingerprint,
         num_participants=config.participants,
         join_timeout_s=config.join_timeout_s,
         state=initial,
@@ -141,6 +143,23 @@ def _server_data(config: RunConfig, data: FederatedData, network: SlimNetwork) -
     return ServerData(
         network.to(compute.device), compute, validation, held_out if len(held_out) else None
     )
+
+
+def _calibrator(
+    config: RunConfig, server_data: ServerData, ladder: Sequence[float]
+) -> Calibrate | None:
+    """Return what completes BatchNorm after training; None where nothing does."""
+    network = server_data.network
+    if config.calibration == "none" or not network.has_levels:
+        return None
+
+    def calibrate(params: Params, trained: Sequence[int]) -> Params:
+        every = config.calibration == "all"
+        widths = [width for width in ladder if every or network.level_of(width) not in trained]
+        logger.info("Calibrating BatchNorm at the widths %s", widths)
+        return server_data.calibrate(params, widths, trained)
+
+    return calibrate
 
 
 def _describe(data: FederatedData) -> DataRecord:

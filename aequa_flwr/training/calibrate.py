@@ -1,4 +1,4 @@
-"""BatchNorm of a level that nobody trained, from inputs without labels."""
+"""BatchNorm statistics of a level from inputs without labels."""
 
 from collections.abc import Collection
 
@@ -15,11 +15,11 @@ _BATCH = 256
 def calibrate(
     network: SlimNetwork, width: float, trained: Collection[int], data: Resident, compute: Compute
 ) -> None:
-    """Give the level of ``width`` the statistics of ``data`` and its nearest neighbour's affine.
+    """Give the level of ``width`` the statistics of ``data``: the mean over batches of inputs.
 
-    The neighbour is the nearest level of ``trained``, the wider one of two as near: its channels
-    begin with those of this level. The statistics are the mean over batches of inputs; labels
-    are not looked at. Nothing else of the network changes.
+    A level that is not in ``trained`` also gets the affine terms of the nearest that is, the
+    wider one of two as near: its channels begin with those of this level. Labels are not looked
+    at, and nothing else of the network changes.
     """
     norms = [layer for layer in network.modules() if isinstance(layer, SlimBatchNorm2d)]
     usual = [norm.momentum for norm in norms]

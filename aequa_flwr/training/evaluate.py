@@ -71,7 +71,7 @@ class ServerData:
     def calibrate(
         self, params: Params, widths: Sequence[float], trained: Collection[int]
     ) -> dict[str, NDArray]:
-        """Return ``params`` with BatchNorm of the levels of ``widths`` from the validation inputs.
+        """Return ``params`` with BatchNorm statistics of ``widths`` from the validation inputs.
 
         ``trained`` are the levels that somebody trained.
         """

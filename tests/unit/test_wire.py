@@ -13,15 +13,19 @@ from aequa_flwr import wire
 from aequa_flwr.aggregation import MaskedSum
 from aequa_flwr.hosting import RoundPart, Trained
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim import Axis, Layouts, Params, extract
+from aequa_flwr.slim import Axis, Layouts, Levels, Params, extract
 
-LAYOUTS: Layouts = {"w": (Axis(6), Axis(4)), "free": (3,)}
+LAYOUTS: Layouts = {
+    "w": (Axis(6), Axis(4)),
+    "free": (3,),
+    "bn": (Levels((0.3, 0.5, 0.9)), Axis(6)),
+}
 NAMES = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=5)
 
 
 def params(seed: int, width: float = 1.0) -> Params:
     rng = rng_for(seed, "wire")
-    shapes: dict[str, tuple[int, ...]] = {"w": (6, 4), "free": (3,)}
+    shapes: dict[str, tuple[int, ...]] = {"w": (6, 4), "free": (3,), "bn": (3, 6)}
     full = {
         k: (rng.normal(0, 1, s) * 10.0 ** rng.integers(-12, 4)).astype(np.float32)
         for k, s in shapes.items()
@@ -32,7 +36,8 @@ def params(seed: int, width: float = 1.0) -> Params:
 def part_of(widths: dict[str, float], weight: int = 1) -> RoundPart:
     total = MaskedSum(LAYOUTS)
     for k, width in enumerate(widths.values()):
-        total = total.add(params(k, width), width, weight)
+        # The first trained its narrowest level alone, the others all they hold.
+        total = total.add(params(k, width), width, weight, {0} if k == 0 else None)
     lines = tuple(Trained(name, width, 10, 0.5) for name, width in widths.items())
     return RoundPart(total, lines, {})
 
@@ -59,7 +64,7 @@ def through_bytes(content: RecordDict) -> RecordDict:
 
 @given(names=NAMES, refusal=st.text(max_size=20))
 def test_joined(names: list[str], refusal: str) -> None:
-    joined = wire.Joined({name: k + 1 for k, name in enumerate(names)}, refusal)
+    joined = wire.Joined({name: k + 1 for k, name in enumerate(names)}, "0f3a", refusal)
     assert wire.decode_joined(through_bytes(wire.encode_joined(joined))) == joined
 
 
@@ -93,6 +98,7 @@ def test_round_part_is_lossless_for_one_and_for_many(widths: dict[str, float], w
     back = wire.decode_round_part(content, 3, widths, LAYOUTS)
     assert back.trained == part.trained
     assert (back.partial.weights, back.partial.count) == (part.partial.weights, part.partial.count)
+    assert back.partial.level_weights == part.partial.level_weights
     for key, value in part.partial.sums.items():
         assert np.array_equal(back.partial.sums[key], value)
 
@@ -150,6 +156,10 @@ BAD_PARTS: list[tuple[Callable[[RecordDict], None], str]] = [
     (edit(sum_weights=[1, 1, 1]), "widths and weights of the sum do not match"),
     (edit(sum_weights=[1, -1]), "widths and weights of the sum do not match"),
     (edit(sum_widths=[0.5, 7.0]), "widths are impossible"),
+    (edit(sum_levels=[0, 1]), "levels and weights of the sum do not match"),
+    (edit(sum_levels=[0, 1, 1]), "levels and weights of the sum do not match"),
+    (edit(sum_levels=[0, 1, 3]), "levels are impossible"),
+    (edit(sum_level_weights=[1, 1, 3]), "levels are impossible"),
     (edit(sum_bound="x"), "invalid literal"),
     (edit(sum_bound=str(2**70)), "overflows"),
     (edit(reasons=["one"]), "refused participants and the reasons"),
