@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aequa_flwr.config import PartitionSpec
-from aequa_flwr.data import DataError, partition, split_by_class
-from aequa_flwr.data.sources import Indices
+from aequa_flwr.data import DataError, Indices, partition, split_by_class
 from aequa_flwr.seeding import rng_for
 
 SPECS = [
