@@ -33,8 +33,10 @@ ORDER = [
 # Where each heavy package may be imported; everything else is NumPy and the standard library.
 ROOMS = {
     "torch": ("slim", "training", "rewards", "cli/run.py", "cli/doctor.py"),
-    "torchvision": ("data/sources.py", "cli/doctor.py"),
-    "sklearn": ("data/sources.py",),
+    "torchvision": ("data/sources/vision.py", "cli/doctor.py"),
+    "sklearn": ("data/sources/digits.py",),
+    "PIL": ("data/sources/images.py",),
+    "filelock": ("data/cache.py",),
     "flwr": ("wire.py", "strategy.py"),
     "flwr_datasets": ("data/partition.py",),
     "rich": ("cli",),

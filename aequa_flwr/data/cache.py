@@ -1,0 +1,197 @@
+"""Prepared arrays on disk: made once, mapped by every process that needs them.
+
+An entry is a folder of .npy files and a meta.json, named by the content it was made from. It
+appears whole or not at all, and nothing ever changes in it; so a reader needs no lock, and the
+processes of one machine share its pages in memory.
+"""
+
+import json
+import logging
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from aequa_flwr.data.examples import DataError
+from aequa_flwr.data.saying import Say, quiet
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+_META = "meta.json"
+_PARTIAL = ".partial"
+# Writing takes seconds once the arrays are there; older than this, its process was killed.
+_ABANDONED_S = 3600
+_complained: set[Path] = set()
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What an entry holds: arrays by name, and JSON values."""
+
+    arrays: dict[str, npt.NDArray[Any]]
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Codec(Generic[T]):
+    """How a value becomes a bundle and back.
+
+    ``decode`` raises ValueError, KeyError or TypeError for a bundle that is not one of its own.
+    """
+
+    encode: Callable[[T], Bundle]
+    decode: Callable[[Bundle], T]
+
+
+def cache_folder(cache_dir: str = "") -> Path:
+    """Return where prepared data is kept: what is asked for, else the user's cache."""
+    asked = cache_dir or os.environ.get("AEQUA_CACHE_DIR", "")
+    if asked:
+        return Path(asked).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        return (Path(shared) if shared else Path.home() / ".cache") / "aequa-flwr"
+    except RuntimeError as error:
+        raise DataError(
+            "There is no home directory for prepared data; set AEQUA_CACHE_DIR or --cache-dir."
+        ) from error
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of entries. Where it cannot be written, values stay in memory."""
+
+    folder: Path
+
+    def fetch(self, name: str, codec: Codec[T], make: Callable[[], T], say: Say = quiet) -> T:
+        """Return the value of the entry ``name``; ``make`` it where there is none.
+
+        Processes that ask at once make it once. A damaged entry is made anew. What ``make``
+        raises passes through and leaves nothing behind.
+        """
+        entry = self.folder / name
+        found = _load(entry, codec)
+        if found is not None:
+            return found
+        with self.lock(name, say):
+            # Whoever held the lock before may have made it.
+            found = _load(entry, codec)
+            if found is not None:
+                return found
+            made = make()
+            try:
+                self._remove_abandoned()
+                _save(entry, codec.encode(made))
+            except OSError as error:
+                self._complain(error)
+                return made
+        loaded = _load(entry, codec)
+        return made if loaded is None else loaded
+
+    @contextmanager
+    def lock(self, name: str, say: Say = quiet) -> Iterator[None]:
+        """Keep other processes out while ``name`` is made; a killed holder lets go of it."""
+        held = self._acquire(name, say)
+        try:
+            yield
+        finally:
+            if held is not None:
+                held.release()
+
+    def _acquire(self, name: str, say: Say) -> "BaseFileLock | None":
+        from filelock import FileLock, Timeout
+
+        folder = self.folder / "locks"
+        lock = FileLock(folder / f"{name}.lock")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                say("Waiting for another process that prepares the same data")
+                lock.acquire()
+        except (OSError, NotImplementedError) as error:  # The latter: a file system without locks.
+            self._complain(error)
+            return None
+        return lock
+
+    def _remove_abandoned(self) -> None:
+        for partial in self.folder.glob(f".*{_PARTIAL}"):
+            if time.time() - partial.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(partial, ignore_errors=True)
+
+    def _complain(self, error: Exception) -> None:
+        # Once for each folder: a run that goes on does not need telling twice.
+        if self.folder not in _complained:
+            _complained.add(self.folder)
+            logger.warning(
+                "Prepared data cannot be kept in %s (%s), so every process prepares it anew and "
+                "holds its own copy in memory; name another folder with cache-dir or "
+                "AEQUA_CACHE_DIR.",
+                self.folder,
+                getattr(error, "strerror", None) or error,
+            )
+
+
+def _save(entry: Path, bundle: Bundle) -> None:
+    partial = _hidden(entry)
+    partial.mkdir()
+    try:
+        written = {}
+        for name, array in bundle.arrays.items():
+            path = partial / f"{name}.npy"
+            # In pieces where the array is not contiguous: never a second copy of all of it.
+            np.save(path, array, allow_pickle=False)
+            written[name] = {"bytes": path.stat().st_size, "empty": not array.size}
+        content = json.dumps({"arrays": written, "meta": bundle.meta})
+        (partial / _META).write_text(content, encoding="utf-8")
+        _discard(entry)
+        partial.rename(entry)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _load(entry: Path, codec: Codec[T]) -> T | None:
+    """Return the entry's value, or None where there is none or it is damaged."""
+    try:
+        content = json.loads((entry / _META).read_text(encoding="utf-8"))
+        arrays = {name: _map(entry, name, facts) for name, facts in content["arrays"].items()}
+        return codec.decode(Bundle(arrays, content["meta"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError):
+        return None
+
+
+def _map(entry: Path, name: str, facts: dict[str, Any]) -> npt.NDArray[Any]:
+    path = entry / f"{name}.npy"
+    # A power cut may leave a file that is there and short; reading past its end of a mapped
+    # file kills the process, so it is checked here.
+    if path.stat().st_size != facts["bytes"]:
+        raise ValueError(f"{path} is not as it was written")
+    # Copy-on-write: PyTorch warns of arrays that cannot be written. Nothing cannot be mapped.
+    mode: Literal["c"] | None = None if facts["empty"] else "c"
+    array: npt.NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
+    return array
+
+
+def _discard(entry: Path) -> None:
+    """Remove a damaged entry at one stroke, so that nobody sees the half of it."""
+    if entry.exists():
+        away = _hidden(entry)
+        entry.rename(away)
+        shutil.rmtree(away, ignore_errors=True)
+
+
+def _hidden(entry: Path) -> Path:
+    # Not tempfile.mkdtemp: its folders are closed to other users, who may share the cache.
+    return entry.with_name(f".{entry.name}.{uuid.uuid4().hex}{_PARTIAL}")

@@ -1,0 +1,156 @@
+"""A name and a folder to a data set: from the cache, or decoded and put there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aequa_flwr.config import DataSpec
+from aequa_flwr.data.cache import Bundle, Cache, Codec, cache_folder
+from aequa_flwr.data.examples import DataError, Dataset, Examples
+from aequa_flwr.data.fingerprint import Label, content_key, state_of
+from aequa_flwr.data.saying import Say, counting, quiet
+from aequa_flwr.data.schema import Schema
+from aequa_flwr.data.schema_file import SCHEMA_FILE
+from aequa_flwr.data.sources import OWN, SOURCES, Files, MissingError, Source, check_examples
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A data set, the key of its content, and the cache it came from."""
+
+    dataset: Dataset
+    key: str
+    cache: Cache
+
+
+def load_dataset(spec: DataSpec, say: Say = quiet) -> Dataset:
+    """Load ``spec.dataset``; all but digits from the folder (or own file) ``spec.data_dir``.
+
+    The arrays are mapped from the cache, copy-on-write; they are in memory only where the cache
+    cannot be written. ``say`` gets a sentence now and then while a data set is prepared. Raises
+    DataError that says which file is missing or wrong and what to do.
+    """
+    return load(spec, say).dataset
+
+
+def site_data(
+    dataset: str, folder: str, *, cache_dir: str, max_length: int, say: Say = quiet
+) -> Dataset:
+    """Load a deployed participant's own folder, which holds the federation's schema.json.
+
+    Only the training part is needed; a missing test part is empty.
+    """
+    if dataset not in OWN:
+        raise DataError(
+            f"A participant's own folder cannot be {dataset}; use one of {', '.join(OWN)}."
+        )
+    path = Path(folder).expanduser()
+    root = path.parent if path.is_file() else path
+    # A folder that is not there is said by the source itself.
+    if root.is_dir() and not (root / SCHEMA_FILE).is_file():
+        raise DataError(
+            f"{root} has no {SCHEMA_FILE}; copy the federation's there, so that all agree on the "
+            "classes and the form of the examples."
+        )
+    cache = Cache(cache_folder(cache_dir))
+    found = _load(SOURCES[dataset], path, False, max_length, cache, say).dataset
+    if not len(found.train):
+        raise DataError(f"{path} holds no training part; a participant needs one.")
+    return found
+
+
+def found_in(folder: str) -> list[str]:
+    """Return the names of the data sets that a data directory holds, by file names alone.
+
+    Digits, which need none, are not among them.
+    """
+    path = Path(folder).expanduser()
+    return [name for name in SOURCES if name != "digits" and _is_in(name, path)]
+
+
+def _is_in(name: str, folder: Path) -> bool:
+    try:
+        SOURCES[name].find(folder)
+    except (DataError, OSError):
+        return False
+    return True
+
+
+def load(spec: DataSpec, say: Say) -> Loaded:
+    """Load as ``load_dataset`` does, and say under which key."""
+    folder = Path(spec.data_dir).expanduser()
+    cache = Cache(cache_folder(spec.cache_dir))
+    return _load(SOURCES[spec.dataset], folder, spec.download, spec.max_length, cache, say)
+
+
+def _load(
+    source: Source, folder: Path, download: bool, max_length: int, cache: Cache, say: Say
+) -> Loaded:
+    files = _find(source, folder, download, cache, say)
+    label: Label = (source.name, source.version, max_length if source.sees_length else 0)
+    key = content_key(label, files, cache.folder / "keys", counting(say, f"Checking {source.name}"))
+    dataset = cache.fetch(
+        f"{source.name}-{key[:32]}",
+        _CODEC,
+        lambda: _prepare(source, files, max_length, say),
+        say,
+    )
+    return Loaded(dataset, key, cache)
+
+
+def _find(source: Source, folder: Path, download: bool, cache: Cache, say: Say) -> Files:
+    try:
+        return source.find(folder)
+    except MissingError:
+        if not download or source.download is None:
+            raise
+    except OSError as error:
+        raise DataError(f"{folder} cannot be read: {error.strerror or error}.") from error
+    with cache.lock(f"{source.name}-download", say):
+        try:
+            # Another process may have fetched it in the meantime.
+            return source.find(folder)
+        except MissingError:
+            say(f"Downloading {source.name}")
+            source.download(folder)
+    return source.find(folder)
+
+
+def _prepare(source: Source, files: Files, max_length: int, say: Say) -> Dataset:
+    say(f"Preparing {source.name}")
+    before = state_of(files)
+    try:
+        dataset = source.decode(files, max_length, counting(say, f"Preparing {source.name}"))
+    except OSError as error:
+        raise DataError(f"{files.root} cannot be read: {error}.") from error
+    if state_of(files) != before:
+        raise DataError(
+            f"The files in {files.root} changed while they were read; start again when they are "
+            "complete."
+        )
+    for part, what in ((dataset.train, "training"), (dataset.test, "test")):
+        check_examples(part, dataset.schema, f"The {what} part in {files.root}")
+        if not len(part) and source.name not in OWN:
+            raise DataError(f"The {what} part in {files.root} is empty; replace its files.")
+    return dataset
+
+
+def _encode(dataset: Dataset) -> Bundle:
+    arrays: dict[str, Any] = {}
+    for name, part in (("train", dataset.train), ("test", dataset.test)):
+        arrays |= {f"{name}.x": part.x, f"{name}.y": part.y}
+        if part.groups is not None:
+            arrays[f"{name}.groups"] = part.groups
+    return Bundle(arrays, {"name": dataset.name, "schema": dataset.schema.to_json()})
+
+
+def _decode(bundle: Bundle) -> Dataset:
+    def part(name: str) -> Examples:
+        found = bundle.arrays
+        return Examples(found[f"{name}.x"], found[f"{name}.y"], found.get(f"{name}.groups"))
+
+    schema = Schema.from_json(bundle.meta["schema"])
+    return Dataset(bundle.meta["name"], part("train"), part("test"), schema)
+
+
+_CODEC = Codec(_encode, _decode)

@@ -1,0 +1,72 @@
+"""schema.json: the schema as a file that a federation's sites copy from each other."""
+
+import math
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from aequa_flwr.data.examples import DataError
+from aequa_flwr.data.schema import Schema
+
+SCHEMA_FILE = "schema.json"
+# A vocabulary of a million words takes about 15 MB; beyond this it is some other file.
+_MAX_BYTES = 50_000_000
+_AXES = {"images": 3, "tokens": 1}
+
+
+def save_schema(path: Path, schema: Schema) -> None:
+    """Write ``schema`` so that ``load_schema`` gives an equal one."""
+    content = TypeAdapter(Schema).dump_json(schema, indent=1)
+    if len(content) > _MAX_BYTES:
+        raise DataError(
+            f"The schema takes {len(content):,} bytes, and {_MAX_BYTES:,} are the most; "
+            "use texts with fewer different words."
+        )
+    Path(path).write_bytes(content + b"\n")
+
+
+def load_schema(path: Path) -> Schema:
+    """Read a schema; raises DataError that says what is wrong with the file."""
+    try:
+        if Path(path).stat().st_size > _MAX_BYTES:
+            raise DataError(f"{path} is larger than {_MAX_BYTES:,} bytes; it is not a schema.")
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+    try:
+        schema = TypeAdapter(Schema).validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise DataError(
+            f"{path} is not a schema ({where + ': ' if where else ''}{first['msg']}); "
+            "copy the federation's again."
+        ) from None
+    wrong = _what_is_wrong(schema)
+    if wrong:
+        raise DataError(f"{path} is not a schema ({wrong}); copy the federation's again.")
+    return schema
+
+
+def _what_is_wrong(schema: Schema) -> str:
+    lengths = {0, schema.shape[0] if schema.shape else 0}
+    rules = {
+        "classes must be at least two different names": len(set(schema.classes)) >= 2
+        and len(set(schema.classes)) == len(schema.classes),
+        "shape must be positive whole numbers, as many as the kind has axes": bool(schema.shape)
+        and min(schema.shape) >= 1
+        and len(schema.shape) == _AXES.get(schema.kind, len(schema.shape)),
+        "mean and std must have one number for each entry of the first axis, or none": len(
+            schema.mean
+        )
+        == len(schema.std)
+        and len(schema.mean) in lengths,
+        "mean must be finite, std finite and above 0": all(map(math.isfinite, schema.mean))
+        and all(math.isfinite(number) and number > 0 for number in schema.std),
+        "the vocabulary must be different words, and only tokens have one": len(
+            set(schema.vocabulary)
+        )
+        == len(schema.vocabulary)
+        and bool(schema.vocabulary) == (schema.kind == "tokens"),
+    }
+    return next((rule for rule, holds in rules.items() if not holds), "")

@@ -1,0 +1,165 @@
+"""Own images: train/CLASS/* and test/CLASS/*, or CLASS/* to be split, read with Pillow."""
+
+import struct
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aequa_flwr.data.examples import DataError, Dataset, Examples
+from aequa_flwr.data.saying import Count
+from aequa_flwr.data.schema import Schema
+from aequa_flwr.data.schema_file import SCHEMA_FILE
+from aequa_flwr.data.sources.moments import image_moments
+from aequa_flwr.data.sources.own import (
+    PARTS,
+    check_classes,
+    class_numbers,
+    need_schema,
+    schema_of,
+    split_off_test,
+    with_schema,
+)
+from aequa_flwr.data.sources.source import Files, MissingError, Source, check_folder
+
+_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
+_GREY = {"1", "L", "LA"}
+# More than eight bits: Pillow would clip them to white instead of scaling.
+_DEEP = {"I", "F", "I;16", "I;16L", "I;16B", "I;16N"}
+
+
+@dataclass(frozen=True)
+class _Picture:
+    part: str
+    name: str
+    path: Path
+
+
+def _find(data_dir: Path) -> Files:
+    """Find images by their suffix; other files and hidden folders are left alone."""
+    root = check_folder(data_dir, "create it and put a folder of images for each class there")
+    parts = [root / part for part in PARTS if _folders(root / part)]
+    found: list[Path] = []
+    for folder in [name for part in parts or [root] for name in _folders(part)]:
+        images = [path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES]
+        if not images:
+            raise MissingError(
+                f"The class folder {folder} holds no image; put some there or remove it "
+                f"(read are {', '.join(sorted(_SUFFIXES))})."
+            )
+        found += images
+    if not found:
+        raise MissingError(
+            f"{root} holds no class folder; put images into train/CLASS/ and test/CLASS/ there, or "
+            "into CLASS/."
+        )
+    files = with_schema(root, found)
+    if parts == [root / "test"]:
+        need_schema(files, "train/CLASS/ with images")
+    return files
+
+
+def _folders(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _decode(files: Files, _max_length: int, count: Count) -> Dataset:
+    pictures = _pictures(files)
+    schema = schema_of(files, ["images"])
+    names = schema.classes if schema else sorted({picture.name for picture in pictures})
+    classes = check_classes(names, files.root)
+    numbers = class_numbers(((p.name, p.path.parent.parent) for p in pictures), classes)
+    # Headers first: the size and the colours of all decide what each becomes.
+    shape = _shape(pictures, schema)
+    train = [picture for picture in pictures if picture.part != "test"]
+    test = [picture for picture in pictures if picture.part == "test"]
+    if schema is None and not test:
+        labels = np.array([numbers[picture.name] for picture in train])
+        rows, held = split_off_test("images", labels, files.root)
+        train, test = [train[k] for k in rows], [train[k] for k in held]
+    parts = []
+    for part, before in ((train, 0), (test, len(train))):
+        x = np.empty((len(part), *shape), dtype=np.uint8)
+        for k, picture in enumerate(part):
+            count(before + k, len(pictures))
+            x[k] = _pixels(picture.path, shape)
+        y = np.array([numbers[picture.name] for picture in part], dtype=np.int64)
+        parts.append(Examples(x, y))
+    schema = schema or Schema("images", shape, classes, *image_moments(parts[0].x))
+    return Dataset("images", parts[0], parts[1], schema)
+
+
+def _pictures(files: Files) -> list[_Picture]:
+    """Tell part and class from the names below the root: [train/]CLASS/FILE."""
+    found = []
+    for name, path in files.by_name().items():
+        if name != SCHEMA_FILE:
+            *part, folder, _ = name.split("/")
+            found.append(_Picture(part[0] if part else "", folder, path))
+    return found
+
+
+def _shape(pictures: Sequence[_Picture], schema: Schema | None) -> tuple[int, int, int]:
+    """Return (channels, height, width) that all have: 1 channel if all are grey, else 3."""
+    size = None if schema is None else (schema.shape[2], schema.shape[1])
+    grey = True
+    for picture in pictures:
+        found, mode = _header(picture.path)
+        size = size or found
+        if found != size:
+            whose = f"{SCHEMA_FILE} says" if schema else f"{pictures[0].path} has"
+            raise DataError(
+                f"{picture.path} has {found[0]}x{found[1]} pixels, and {whose} "
+                f"{size[0]}x{size[1]}; bring all images to one size."
+            )
+        grey = grey and mode in _GREY
+        if schema is not None and schema.shape[0] == 1 and not grey:
+            raise DataError(
+                f"{picture.path} has colours, and {SCHEMA_FILE} says grey; convert it to grey."
+            )
+    if size is None:
+        raise DataError("There is no image.")
+    channels = schema.shape[0] if schema else 1 if grey else 3
+    return channels, size[1], size[0]
+
+
+def _header(path: Path) -> tuple[tuple[int, int], str]:
+    with _opened(path) as image:
+        if image.mode in _DEEP:
+            raise DataError(
+                f"{path} has more than 8 bits for each colour; convert it to 8-bit grey or RGB."
+            )
+        return image.size, image.mode
+
+
+def _pixels(path: Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
+    with _opened(path) as image:
+        try:
+            pixels = np.asarray(image.convert("L" if shape[0] == 1 else "RGB"))
+        # What the parsers of all those formats raise for a truncated or corrupt file.
+        except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error) as error:
+            raise DataError(f"{path} is truncated or damaged; replace or remove it.") from error
+    return pixels.reshape(shape[1], shape[2], shape[0]).transpose(2, 0, 1)
+
+
+def _opened(path: Path) -> Any:
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns of images so large that they may be an attack on memory.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            return Image.open(path)
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+        raise DataError(f"{path} has too many pixels; make it smaller.") from error
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
+        raise DataError(f"{path} is not a readable image; replace or remove it.") from error
+
+
+IMAGES = Source("images", _find, _decode)

@@ -1,0 +1,34 @@
+"""Reading .npz files that somebody else wrote."""
+
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aequa_flwr.data.examples import DataError
+
+
+def read_npz(path: Path, keys: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return those of the arrays ``keys`` that the file has; never a Python object."""
+    try:
+        # Opened here, as NumPy leaves a file that is no archive open.
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(f"{path} holds a single array; save it with numpy.savez.")
+            with archive:
+                return {key: archive[key] for key in keys if key in archive}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        # NumPy says "Object arrays cannot be loaded when allow_pickle=False".
+        if "Object arrays" in str(error):
+            raise DataError(
+                f"{path} holds Python objects, which could run code when read; save arrays of "
+                "numbers."
+            ) from error
+        raise DataError(
+            f"{path} is truncated or not an .npz file; save it with numpy.savez."
+        ) from error

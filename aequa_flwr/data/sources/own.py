@@ -1,0 +1,127 @@
+"""What the three kinds of own data share: their parts, their schema, their test split.
+
+Classes are fixed by the federation, not by what one site holds. With a schema.json beside the
+data they come from it, and a site may hold only a training part, the server only a test part.
+Without one, the data is a whole data set: its classes are all that occur, and a missing test
+part is a fifth of every class, the same for every seed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from aequa_flwr.data.examples import DataError, Indices, split_by_class
+from aequa_flwr.data.schema import Kind, Schema
+from aequa_flwr.data.schema_file import SCHEMA_FILE, load_schema
+from aequa_flwr.data.sources.source import Files, MissingError, check_folder
+from aequa_flwr.seeding import rng_for
+
+PARTS = ("train", "test")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The files of the two parts, either of which may be missing, and the schema's."""
+
+    train: Path | None
+    test: Path | None
+    schema: Path | None
+
+
+def find_parts(path: Path, suffix: str) -> Files:
+    """Find ``train`` and ``test`` with ``suffix`` in a folder, or take the one file named."""
+    if path.is_file() and path.suffix == suffix:
+        return with_schema(path.parent, [path])
+    root = check_folder(path, f"create it and put train{suffix} there")
+    found = [root / f"{part}{suffix}" for part in PARTS if (root / f"{part}{suffix}").is_file()]
+    if not found:
+        raise MissingError(
+            f"{root} holds neither train{suffix} nor test{suffix}; put them there, or name "
+            f"another folder or one {suffix} file."
+        )
+    files = with_schema(root, found)
+    if found == [root / f"test{suffix}"]:
+        need_schema(files, f"train{suffix}")
+    return files
+
+
+def with_schema(root: Path, paths: Iterable[Path]) -> Files:
+    """Return the files, and the schema.json beside them where there is one."""
+    schema = root / SCHEMA_FILE
+    return Files.below(root, [*paths, schema] if schema.is_file() else paths)
+
+
+def need_schema(files: Files, lacking: str) -> None:
+    """Raise unless a schema says what the missing training part would look like."""
+    if SCHEMA_FILE not in files.by_name():
+        raise MissingError(
+            f"{files.root} holds no training part; put {lacking} there, or the federation's "
+            f"{SCHEMA_FILE} if the participants bring their own."
+        )
+
+
+def parts_of(files: Files, suffix: str) -> Parts:
+    """Tell the parts apart; a single file of another name is a training part."""
+    named = files.by_name()
+    rest = [path for name, path in named.items() if name not in (SCHEMA_FILE, f"test{suffix}")]
+    test = named.get(f"test{suffix}")
+    # Without a schema a folder has a training part, so this one was named outright: it is the
+    # whole data set, whatever it is called.
+    if not rest and test is not None and SCHEMA_FILE not in named:
+        return Parts(test, None, None)
+    return Parts(rest[0] if rest else None, test, named.get(SCHEMA_FILE))
+
+
+def schema_of(files: Files, kinds: Sequence[Kind]) -> Schema | None:
+    """Read the schema beside the data, if there is one; it must be of one of ``kinds``."""
+    path = files.by_name().get(SCHEMA_FILE)
+    if path is None:
+        return None
+    schema = load_schema(path)
+    if schema.kind not in kinds:
+        raise DataError(
+            f"{path} describes {schema.kind}, and the data is {' or '.join(kinds)}; copy the "
+            "schema of this federation, or change the data set's name."
+        )
+    return schema
+
+
+def check_classes(classes: Sequence[str], where: object) -> tuple[str, ...]:
+    """Return the classes; raises unless there are two to tell apart."""
+    if len(classes) < 2:
+        found = f"the one class {classes[0]!r}" if classes else "no class"
+        raise DataError(f"{where} holds {found}; at least two are needed to learn anything.")
+    return tuple(classes)
+
+
+def class_numbers(found: Iterable[tuple[str, object]], classes: Sequence[str]) -> dict[str, int]:
+    """Return the number of every class; ``found`` are names and where each was found.
+
+    Raises for the first that the federation does not have.
+    """
+    numbers = {name: number for number, name in enumerate(classes)}
+    for name, where in found:
+        if name not in numbers:
+            raise DataError(
+                f"{where} has the class {name!r}, which {SCHEMA_FILE} does not have; rename or "
+                "remove it."
+            )
+    return numbers
+
+
+def split_off_test(dataset: str, labels: Indices, where: object) -> tuple[Indices, Indices]:
+    """Return the rows of (train, test): a fifth of every class is for the test."""
+    test, train = split_by_class(labels, 0.2, rng_for(0, dataset, "test split"))
+    if not len(test):
+        raise DataError(
+            f"{where} has no test part and too few examples to split one off; add a test part or "
+            "at least three examples of a class."
+        )
+    return train, test
+
+
+def no_labels() -> Indices:
+    """Return the labels of a part that is missing."""
+    return np.empty(0, dtype=np.int64)
