@@ -10,6 +10,7 @@ from types import FrameType
 from rich.console import Console
 
 import aequa_flwr
+from aequa_flwr.cli.data import add_data
 from aequa_flwr.cli.doctor import add_doctor
 from aequa_flwr.cli.federation import STOP_SIGNALS
 from aequa_flwr.cli.networks import add_networks
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="show the result of a run")
     report.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     report.set_defaults(command=_report)
+    add_data(commands)
     add_networks(commands)
     add_doctor(commands)
     return parser

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
+from aequa_flwr.data import found_in
+
 _GIB = 2**30
 _NEEDS_MEMORY, _NEEDS_DISK = 2 * _GIB, 1 * _GIB
 
@@ -139,10 +141,10 @@ def _loopback() -> str:
 def _data(folder: Path) -> str:
     if not folder.is_dir():
         raise Problem(f"The data directory {folder} is not a folder.")
-    kinds = ("MNIST", "FashionMNIST")
-    found = [kind for kind in kinds if list((folder / kind / "raw").glob("*-ubyte*"))]
+    found = found_in(str(folder))
     if not found:
         raise Problem(
-            f"{folder} holds none of {', '.join(kinds)}; each is a folder with a subfolder raw."
+            f"{folder} holds none of the data sets; `aequa run --help` lists them, and "
+            "`aequa data --dataset NAME --data-dir DIR` says what is missing."
         )
     return f"{folder} holds {', '.join(found)}."

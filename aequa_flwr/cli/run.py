@@ -11,7 +11,7 @@ from rich.console import Console
 
 from aequa_flwr.cli.federation import LocalFederation, Size, choose_port, local_federation
 from aequa_flwr.cli.show import ProgressView, show_record
-from aequa_flwr.config import PARTITIONS, RunConfig
+from aequa_flwr.config import DATASETS, PARTITIONS, RunConfig
 from aequa_flwr.data import federated_data
 from aequa_flwr.errors import UserError
 from aequa_flwr.progress import ProgressReader
@@ -56,11 +56,13 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         ),
     )
     add = parser.add_argument
-    add("--dataset", help="digits (embedded, the default), mnist or fashion-mnist")
-    add("--data-dir", help="folder that holds MNIST/ or FashionMNIST/ as torchvision lays them out")
+    add("--dataset", help=f"one of {', '.join(DATASETS)} (default digits, which is embedded)")
+    add("--data-dir", help="folder that holds the data set; for your own also a file")
+    add("--cache-dir", help="folder of prepared data sets (default: the user's cache)")
     add("--download", action="store_true", default=None, help="fetch the data set if it is missing")
     add("--partition", help="; ".join(form for _, form in PARTITIONS.values()))
     add("--participants", help="how many participants (default 10)")
+    add("--network", help="one of `aequa networks`, or your own as package.module:function")
     add("--rounds", help="how many rounds of training")
     add("--seed", help="the seed of everything random (default 1)")
     add("--solver", help="how rewards are allocated: exact (default) or annealing")
@@ -76,9 +78,11 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 _OPTIONS = (
     "dataset",
     "data-dir",
+    "cache-dir",
     "download",
     "partition",
     "participants",
+    "network",
     "rounds",
     "seed",
     "solver",
@@ -100,7 +104,7 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     _refuse_existing(Path(config.output))
     with ProgressView(console) as view:
         view.say("Checking the data")
-        schema = federated_data(config.data_spec).dataset.schema
+        schema = federated_data(config.data_spec, view.say).dataset.schema
         check_augmentation(config.augmentation, schema)
         network = build_network(config.network, schema)
         network.levels(config.p_min, config.p_max, most=config.max_levels)
@@ -139,7 +143,7 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
         given = getattr(options, key.replace("-", "_"))
         if given is not None:
             values[key] = given
-    for key in ("data-dir", "output"):
+    for key in ("data-dir", "cache-dir", "output"):
         if values.get(key):
             # Absolute: the run's processes work in a folder of their own.
             values[key] = str(Path(str(values[key])).expanduser().absolute())

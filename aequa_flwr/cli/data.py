@@ -1,0 +1,100 @@
+"""`aequa data`: prepare a data set and say what is in it; write the schema that sites share."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from aequa_flwr.cli.show import ProgressView
+from aequa_flwr.config import DATASETS, RunConfig
+from aequa_flwr.data import Dataset, Schema, cache_folder, load_dataset, save_schema
+from aequa_flwr.errors import UserError
+
+# Beyond this many classes the table would say less than its last line.
+_MOST_CLASSES = 20
+
+
+def add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Describe the command and its options."""
+    parser = commands.add_parser(
+        "data",
+        help="prepare a data set and say what is in it",
+        description=(
+            "Decode a data set into the cache, where every run finds it, and say what is in it. "
+            "With --schema also write what all sites of a federation must agree on: classes, "
+            "form of the examples, normalisation, vocabulary."
+        ),
+    )
+    add = parser.add_argument
+    add("--dataset", required=True, help=f"one of {', '.join(DATASETS)}")
+    add("--data-dir", default="", help="folder that holds the data set; for your own also a file")
+    add("--cache-dir", default="", help="folder of prepared data sets")
+    add("--download", action="store_true", help="fetch the data set if it is missing")
+    add("--max-length", default="60", help="longest text in words (default 60)")
+    add("--schema", type=Path, help="file to write the schema to; must not exist")
+    parser.set_defaults(command=data_command)
+
+
+def data_command(options: argparse.Namespace, console: Console) -> int:
+    """Prepare and print; returns the exit code."""
+    if options.schema is not None and options.schema.exists():
+        raise UserError(f"{options.schema} exists already; choose another file for --schema.")
+    spec = RunConfig.parse(
+        {
+            "dataset": options.dataset,
+            "data-dir": options.data_dir,
+            "cache-dir": options.cache_dir,
+            "download": options.download,
+            "max-length": options.max_length,
+        }
+    ).data_spec
+    with ProgressView(console) as view:
+        view.say("Checking the data")
+        dataset = load_dataset(spec, view.say)
+    console.print(_class_table(dataset))
+    for line in _facts(dataset):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    folder = cache_folder(spec.cache_dir)
+    console.print(f"Prepared data is kept in {folder}.", highlight=False, soft_wrap=True)
+    if options.schema is not None:
+        save_schema(options.schema, dataset.schema)
+        console.print(f"Schema   {options.schema}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _class_table(dataset: Dataset) -> Table:
+    classes = dataset.schema.classes
+    counts = [np.bincount(part.y, minlength=len(classes)) for part in (dataset.train, dataset.test)]
+    table = Table()
+    table.add_column("Class")
+    table.add_column("Training", justify="right")
+    table.add_column("Test", justify="right")
+    for name, *numbers in zip(classes[:_MOST_CLASSES], *counts, strict=False):
+        table.add_row(name, *(f"{number:,}" for number in numbers))
+    if len(classes) > _MOST_CLASSES:
+        rest = (f"{int(count[_MOST_CLASSES:].sum()):,}" for count in counts)
+        table.add_row(f"{len(classes) - _MOST_CLASSES} more", *rest)
+    table.add_section()
+    table.add_row(f"{len(classes)} classes", f"{len(dataset.train):,}", f"{len(dataset.test):,}")
+    return table
+
+
+def _facts(dataset: Dataset) -> Iterator[str]:
+    schema = dataset.schema
+    if schema.kind == "tokens":
+        yield f"Texts of up to {schema.shape[0]} words; {len(schema.vocabulary):,} words are known."
+    else:
+        yield f"Examples are {schema.kind} of shape {schema.shape}{_normalisation(schema)}."
+    if dataset.train.groups is not None:
+        groups = len(np.unique(dataset.train.groups))
+        yield f"{groups:,} groups made the training examples; the partition natural keeps them."
+
+
+def _normalisation(schema: Schema) -> str:
+    if not schema.mean or len(schema.mean) > 3:
+        return ""
+    mean, std = (", ".join(f"{v:.4f}" for v in values) for values in (schema.mean, schema.std))
+    return f", mean {mean}, standard deviation {std}"
