@@ -1,7 +1,7 @@
 """A Grid that runs the real ServerApp and ClientApp objects in one process."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,12 @@ from server_app.app import app as server_app
 class InProcessGrid(Grid):
     """One context for each node; a pushed message is answered when its reply is pulled."""
 
-    def __init__(self, run_config: dict[str, Any], num_nodes: int) -> None:
+    def __init__(
+        self,
+        run_config: dict[str, Any],
+        num_nodes: int,
+        sites: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
         # Flower's Message constructor asks for the identity of its process; private API, used
         # here and nowhere else.
         TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
@@ -25,7 +30,7 @@ class InProcessGrid(Grid):
             100 + k: Context(
                 run_id=1,
                 node_id=100 + k,
-                node_config={"partition-id": k, "num-partitions": num_nodes},
+                node_config=sites[k] if sites else simulated(k, num_nodes),
                 state=RecordDict(),
                 run_config=run_config,
             )
@@ -76,13 +81,26 @@ class InProcessGrid(Grid):
         raise AssertionError("waits for everybody; the code under test must not call it")
 
 
+def simulated(number: int, num_nodes: int) -> dict[str, Any]:
+    """What Flower's simulation tells a node."""
+    return {"partition-id": number, "num-partitions": num_nodes}
+
+
 def run_in_process(
-    folder: Path, *, num_nodes: int, grid: type[InProcessGrid] = InProcessGrid, **overrides: Any
+    folder: Path,
+    *,
+    num_nodes: int,
+    grid: type[InProcessGrid] = InProcessGrid,
+    sites: Sequence[dict[str, Any]] | None = None,
+    **overrides: Any,
 ) -> InProcessGrid:
-    """Run the whole federation with the output ``folder``; raises what the ServerApp raises."""
+    """Run the whole federation with the output ``folder``; raises what the ServerApp raises.
+
+    ``sites`` are the node configs of a deployed federation.
+    """
     config = {key.replace("_", "-"): value for key, value in overrides.items()}
     config["output"] = str(folder)
-    made = grid(config, num_nodes)
+    made = grid(config, num_nodes, sites)
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
     server_app(made, context)
     return made

@@ -1,0 +1,208 @@
+"""A user's own data and network, in simulation and as a deployed participant brings them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from aequa_flwr.data import encode_text, load_schema, save_schema
+from aequa_flwr.errors import UserError
+from aequa_flwr.rewards import load_card, load_reward
+from aequa_flwr.slim.networks.own import IMPORT_PATH
+from tests.integration.in_process import run_in_process
+from tests.unit.data_files import load
+
+NETS = """
+from aequa_flwr.slim.layers import (
+    Channelwise, SlimBatchNorm2d, SlimConv2d, SlimLinear, SlimResidual)
+from aequa_flwr.slim.network import SlimNetwork
+
+def make(schema):
+    channels = schema.shape[0]
+    branch = SlimNetwork({"conv": SlimConv2d(8, 8, 3, padding=1, bias=False),
+                          "bn": SlimBatchNorm2d(8), "relu": Channelwise("ReLU")})
+    return SlimNetwork({
+        "conv1": SlimConv2d(channels, 8, 3, slim_in=False, padding=1, bias=False),
+        "bn1": SlimBatchNorm2d(8),
+        "relu1": Channelwise("ReLU"),
+        "block": SlimResidual(branch, SlimNetwork({})),
+        "pool": Channelwise("AdaptiveAvgPool2d", output_size=2),
+        "flatten": Channelwise("Flatten"),
+        "fc": SlimLinear(8, schema.num_classes, in_block=4, slim_out=False),
+    })
+"""
+BATCH_NORM: dict[str, Any] = {
+    "network": "my_norms:make", "participants": 3, "partition": "quantity-skew:0.5,1",
+    "rounds": 3, "batch_size": 64, "learning_rate": 0.1,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_norms.py").write_text(NETS, encoding="utf-8")
+    monkeypatch.setenv(IMPORT_PATH, str(tmp_path))
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    return record
+
+
+def without_times(folder: Path) -> dict[str, Any]:
+    record = record_of(folder)
+    del record["times"]
+    return record
+
+
+def test_batch_norm_through_a_whole_run_whatever_the_placement(tmp_path: Path) -> None:
+    for num_nodes in (1, 3):
+        run_in_process(tmp_path / f"run{num_nodes}", num_nodes=num_nodes, **BATCH_NORM)
+    record = record_of(tmp_path / "run1")
+    assert without_times(tmp_path / "run1") == without_times(tmp_path / "run3")
+    assert [point["width"] for point in record["curve"]] == [k / 20 for k in range(5, 21)]
+    assert record["rounds"][-1]["loss"] < record["rounds"][0]["loss"]
+    for line in record["participants"]:
+        reward = load_reward(tmp_path / "run1" / "rewards" / line["name"])
+        norms = [layer for layer in reward.modules() if isinstance(layer, nn.BatchNorm2d)]
+        assert [norm.num_features for norm in norms] == [int(np.ceil(8 * line["width"] - 1e-9))] * 2
+        # The reward, fed from the files as its holder would, is as accurate as its card says.
+        card = load_card(tmp_path / "run1" / "rewards" / line["name"])
+        test = load("digits").test
+        mean, std = card.schema.mean[0], card.schema.std[0]
+        x = torch.from_numpy((test.x / 255 - mean) / std).float()
+        predicted = reward(x).argmax(1).numpy()
+        recalls = [(predicted[test.y == c] == c).mean() for c in range(10)]
+        assert np.mean(recalls) == pytest.approx(card.accuracy, abs=0.004)
+
+
+def test_calibration_mends_levels_that_were_hardly_trained(tmp_path: Path) -> None:
+    accuracies = {}
+    for calibration in ("none", "untrained", "all"):
+        settings = BATCH_NORM | {"calibration": calibration, "rounds": 2, "participants": 1}
+        settings |= {"partition": "homogeneous", "batch_size": 400}
+        run_in_process(tmp_path / calibration, num_nodes=1, **settings)
+        accuracies[calibration] = [
+            point["accuracy"] for point in record_of(tmp_path / calibration)["curve"]
+        ]
+    # A few batches meet a few of 16 levels: the others have never seen a statistic.
+    changed = [a != b for a, b in zip(accuracies["none"], accuracies["untrained"], strict=True)]
+    assert 0 < sum(changed) < 16
+    assert not changed[-1]
+    assert np.mean(accuracies["all"]) > np.mean(accuracies["none"])
+
+
+def test_augmentation_is_another_run_and_is_for_images_only(tmp_path: Path) -> None:
+    run_in_process(tmp_path / "plain", num_nodes=1, **BATCH_NORM)
+    run_in_process(tmp_path / "cropped", num_nodes=1, **BATCH_NORM, augmentation="crop-flip")
+    plain, cropped = (record_of(tmp_path / name)["rounds"] for name in ("plain", "cropped"))
+    assert plain != cropped
+    write_text(tmp_path / "texts")
+    with pytest.raises(UserError, match="augmentation = 'crop-flip' is for images"):
+        run_in_process(
+            tmp_path / "text", num_nodes=1, augmentation="crop-flip", dataset="text",
+            data_dir=str(tmp_path / "texts"), participants=2, rounds=1,
+        )  # fmt: skip
+
+
+WORDS = {"good": ["fine", "great", "happy", "lovely"], "bad": ["awful", "boring", "sad", "ugly"]}
+
+
+def write_text(folder: Path, count: int = 120) -> None:
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    lines = []
+    for k in range(count):
+        label = ("bad", "good")[k % 2]
+        words = [*rng.choice(WORDS[label], 2), *rng.choice(["the", "film", "was", "a"], 3)]
+        lines.append(f"{label}\t{' '.join(rng.permutation(words))}")
+    (folder / "train.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_own_text_is_learned_and_its_reward_reads_new_text(tmp_path: Path) -> None:
+    write_text(tmp_path / "texts")
+    run_in_process(
+        tmp_path / "run", num_nodes=2, dataset="text", data_dir=str(tmp_path / "texts"),
+        participants=2, rounds=12, batch_size=8, learning_rate=0.1, lr_schedule="constant",
+        max_levels=4,
+    )  # fmt: skip
+    record = record_of(tmp_path / "run")
+    assert record["measures"]["accuracy"] > 0.9
+    assert len(record["curve"]) == 4
+    best = max(record["participants"], key=lambda line: line["width"])
+    reward = tmp_path / "run" / "rewards" / best["name"]
+    schema, model = load_card(reward).schema, load_reward(reward)
+    texts = ["the film was great , happy", "an awful boring film"]
+    tokens = torch.from_numpy(np.stack([encode_text(text, schema) for text in texts]))
+    chosen = [schema.classes[k] for k in model(tokens).argmax(1)]
+    assert chosen == ["good", "bad"]
+
+
+def write_sites(root: Path) -> list[dict[str, Any]]:
+    """Three hospitals with images of their own; the last holds one of the classes only."""
+    digits = load("digits")
+    (root / "server").mkdir(parents=True)
+    np.savez(root / "server" / "test.npz", x=digits.test.x, y=digits.test.y)
+    save_schema(root / "server" / "schema.json", digits.schema)
+    chosen = {
+        "hospital-a": np.arange(0, 600), "hospital-b": np.arange(600, 900),
+        "hospital-c": np.flatnonzero(digits.train.y == 3)[:50],
+    }  # fmt: skip
+    sites = []
+    for name, rows in chosen.items():
+        (root / name).mkdir()
+        np.savez(root / name / "train.npz", x=digits.train.x[rows], y=digits.train.y[rows])
+        save_schema(root / name / "schema.json", digits.schema)
+        sites.append({"participant": name, "data": str(root / name)})
+    return sites
+
+
+DEPLOYED: dict[str, Any] = {
+    "dataset": "arrays", "participants": 3, "rounds": 3, "network": "small-cnn",
+    "learning_rate": 0.05, "join_timeout_s": 5.0,
+}  # fmt: skip
+
+
+def test_deployed_participants_bring_their_own_folders(tmp_path: Path) -> None:
+    sites = write_sites(tmp_path)
+    server = str(tmp_path / "server")
+    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, data_dir=server, **DEPLOYED)
+    record = record_of(tmp_path / "run")
+    sizes = {line["name"]: line["num_examples"] for line in record["participants"]}
+    assert sizes == {"hospital-a": 600, "hospital-b": 300, "hospital-c": 50}
+    assert record["data"]["num_train"] == 950
+    contributions = {line["name"]: line["contribution"] for line in record["participants"]}
+    assert contributions["hospital-a"] > contributions["hospital-b"] > contributions["hospital-c"]
+    # One class of ten: its holder knows the federation's other nine by name, not by example.
+    assert contributions["hospital-c"] == pytest.approx(0.1)
+    card = load_card(tmp_path / "run" / "rewards" / "hospital-c")
+    assert card.schema == load_schema(tmp_path / "server" / "schema.json")
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda site: (Path(site["data"]) / "schema.json").unlink(), "has no schema.json"),
+        (lambda site: site.pop("participant"), "The node has no name"),
+        (lambda site: (Path(site["data"]) / "train.npz").write_bytes(b"PK"), "train.npz"),
+        (lambda site: _rename_classes(Path(site["data"])), "its classes or the form"),
+    ],
+)
+def test_a_site_that_cannot_take_part_is_refused_and_the_others_go_on(
+    tmp_path: Path, damage: Any, says: str
+) -> None:
+    sites = write_sites(tmp_path)
+    damage(sites[1])
+    settings = DEPLOYED | {"join_timeout_s": 2.0, "data_dir": str(tmp_path / "server")}
+    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, **settings)
+    record = record_of(tmp_path / "run")
+    assert [line["name"] for line in record["participants"]] == ["hospital-a", "hospital-c"]
+    assert any(says in failure["reason"] for failure in record["failures"]), record["failures"]
+
+
+def _rename_classes(folder: Path) -> None:
+    text = (folder / "schema.json").read_text(encoding="utf-8")
+    (folder / "schema.json").write_text(text.replace('"7"', '"seven"'), encoding="utf-8")
