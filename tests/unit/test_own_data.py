@@ -58,6 +58,7 @@ def test_images_with_a_test_folder_are_not_split(tmp_path: Path) -> None:
     write_images(tmp_path / "test", CLASSES, count=2, mode="RGB")
     (tmp_path / "train" / ".hidden").mkdir()
     (tmp_path / "train" / "ant" / "notes.txt").write_text("not an image")
+    (tmp_path / "train" / "ant" / "._0.png").write_text("macOS's notes about an image")
     data = load("images", tmp_path)
     assert data.schema.classes == CLASSES
     assert data.train.x.shape == (10, 3, 6, 8)
@@ -158,6 +159,9 @@ def test_a_site_whose_images_are_of_another_form_is_refused(tmp_path: Path) -> N
         site("images", tmp_path)
     save_schema(tmp_path / SCHEMA_FILE, Schema("images", (1, 6, 8), CLASSES))
     with pytest.raises(DataError, match=r"has colours, and schema\.json says grey"):
+        site("images", tmp_path)
+    save_schema(tmp_path / SCHEMA_FILE, Schema("images", (4, 6, 8), CLASSES))
+    with pytest.raises(DataError, match=r"schema\.json says 4 channels, and image files have 1 or"):
         site("images", tmp_path)
     save_schema(tmp_path / SCHEMA_FILE, Schema("tokens", (6,), CLASSES, vocabulary=("a",)))
     with pytest.raises(DataError, match=r"schema\.json describes tokens, and the data is images"):

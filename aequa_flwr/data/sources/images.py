@@ -40,12 +40,12 @@ class _Picture:
 
 
 def _find(data_dir: Path) -> Files:
-    """Find images by their suffix; other files and hidden folders are left alone."""
+    """Find images by their suffix; other files, hidden ones and folders are left alone."""
     root = check_folder(data_dir, "create it and put a folder of images for each class there")
     parts = [root / part for part in PARTS if _folders(root / part)]
     found: list[Path] = []
     for folder in [name for part in parts or [root] for name in _folders(part)]:
-        images = [path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES]
+        images = [path for path in folder.iterdir() if _is_image(path)]
         if not images:
             raise MissingError(
                 f"The class folder {folder} holds no image; put some there or remove it "
@@ -61,6 +61,11 @@ def _find(data_dir: Path) -> Files:
     if parts == [root / "test"]:
         need_schema(files, "train/CLASS/ with images")
     return files
+
+
+def _is_image(path: Path) -> bool:
+    # macOS puts a hidden ._1.png beside a 1.png on other file systems.
+    return path.suffix.lower() in _SUFFIXES and not path.name.startswith(".")
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -107,6 +112,11 @@ def _pictures(files: Files) -> list[_Picture]:
 
 def _shape(pictures: Sequence[_Picture], schema: Schema | None) -> tuple[int, int, int]:
     """Return (channels, height, width) that all have: 1 channel if all are grey, else 3."""
+    if schema is not None and schema.shape[0] not in (1, 3):
+        raise DataError(
+            f"{SCHEMA_FILE} says {schema.shape[0]} channels, and image files have 1 or 3; use the "
+            "data set arrays for others."
+        )
     size = None if schema is None else (schema.shape[2], schema.shape[1])
     grey = True
     for picture in pictures:
