@@ -2,10 +2,11 @@
 
 import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,9 @@ from aequa_flwr.data.sources.own import (
     with_schema,
 )
 from aequa_flwr.data.sources.source import Files, MissingError, Source, check_folder
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 _GREY = {"1", "L", "LA"}
@@ -150,26 +154,30 @@ def _header(path: Path) -> tuple[tuple[int, int], str]:
 
 def _pixels(path: Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
     with _opened(path) as image:
-        try:
-            pixels = np.asarray(image.convert("L" if shape[0] == 1 else "RGB"))
-        # What the parsers of all those formats raise for a truncated or corrupt file.
-        except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error) as error:
-            raise DataError(f"{path} is truncated or damaged; replace or remove it.") from error
+        pixels = np.asarray(image.convert("L" if shape[0] == 1 else "RGB"))
     return pixels.reshape(shape[1], shape[2], shape[0]).transpose(2, 0, 1)
 
 
-def _opened(path: Path) -> Any:
+@contextmanager
+def _opened(path: Path) -> Iterator["Image.Image"]:
+    """Open an image; raises DataError for all that goes wrong with it while it is open."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings():
-            # Pillow warns of images so large that they may be an attack on memory.
+            # Of odd remarks in a file that change no pixel; what changes one is an error.
+            warnings.simplefilter("ignore", UserWarning)
+            # Of images so large that they may be an attack on memory.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            return Image.open(path)
+            with Image.open(path) as image:
+                yield image
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise DataError(f"{path} has too many pixels; make it smaller.") from error
-    except (OSError, ValueError, SyntaxError, EOFError) as error:
-        raise DataError(f"{path} is not a readable image; replace or remove it.") from error
+    # What the parsers of all those formats raise for a truncated or damaged file.
+    except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error) as error:
+        raise DataError(
+            f"{path} is truncated or not a readable image; replace or remove it."
+        ) from error
 
 
 IMAGES = Source("images", _find, _decode)
