@@ -5,6 +5,7 @@ appears whole or not at all, and nothing ever changes in it; so a reader needs n
 processes of one machine share its pages in memory.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -12,7 +13,6 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
+# Part of every key: counted up with every change of how a data set is laid out in an entry.
+FORMAT = 1
 _META = "meta.json"
 _PARTIAL = ".partial"
 # Writing takes seconds once the arrays are there; older than this, its process was killed.
@@ -99,7 +101,7 @@ class Cache:
         loaded = _load(entry, codec)
         return made if loaded is None else loaded
 
-    @contextmanager
+    @contextlib.contextmanager
     def lock(self, name: str, say: Say = quiet) -> Iterator[None]:
         """Keep other processes out while ``name`` is made; a killed holder lets go of it."""
         held = self._acquire(name, say)
@@ -128,8 +130,10 @@ class Cache:
 
     def _remove_abandoned(self) -> None:
         for partial in self.folder.glob(f".*{_PARTIAL}"):
-            if time.time() - partial.stat().st_mtime > _ABANDONED_S:
-                shutil.rmtree(partial, ignore_errors=True)
+            # Whoever writes it may rename it at this moment.
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - partial.stat().st_mtime > _ABANDONED_S:
+                    shutil.rmtree(partial, ignore_errors=True)
 
     def _complain(self, error: Exception) -> None:
         # Once for each folder: a run that goes on does not need telling twice.

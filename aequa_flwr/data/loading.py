@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from aequa_flwr.config import DataSpec
-from aequa_flwr.data.cache import Bundle, Cache, Codec, cache_folder
+from aequa_flwr.data.cache import FORMAT, Bundle, Cache, Codec, cache_folder
 from aequa_flwr.data.examples import DataError, Dataset, Examples
 from aequa_flwr.data.fingerprint import Label, content_key, state_of
 from aequa_flwr.data.saying import Say, counting, quiet
@@ -87,7 +87,8 @@ def _load(
     source: Source, folder: Path, download: bool, max_length: int, cache: Cache, say: Say
 ) -> Loaded:
     files = _find(source, folder, download, cache, say)
-    label: Label = (source.name, source.version, max_length if source.sees_length else 0)
+    length = max_length if source.sees_length else 0
+    label: Label = (FORMAT, source.name, source.version, length)
     key = content_key(label, files, cache.folder / "keys", counting(say, f"Checking {source.name}"))
     dataset = cache.fetch(
         f"{source.name}-{key[:32]}",

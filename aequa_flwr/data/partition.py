@@ -173,7 +173,8 @@ def _natural(task: _Task) -> Shares:
     if task.groups is None:
         raise DataError(
             "The partition natural needs to know who made each example, and this data set does "
-            "not say; use mnist with mnist-writers/writers.npz beside it, or another partition."
+            "not say; use femnist, mnist with mnist-writers/writers.npz beside it, arrays with "
+            "groups, or another partition."
         )
     names, group_of = np.unique(task.groups, return_inverse=True)
     if task.participants > len(names):

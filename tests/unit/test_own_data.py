@@ -1,3 +1,4 @@
+import contextlib
 import io
 import json
 from collections.abc import Callable
@@ -58,6 +59,7 @@ def test_images_with_a_test_folder_are_not_split(tmp_path: Path) -> None:
     write_images(tmp_path / "test", CLASSES, count=2, mode="RGB")
     (tmp_path / "train" / ".hidden").mkdir()
     (tmp_path / "train" / "ant" / "notes.txt").write_text("not an image")
+    (tmp_path / "train" / "ant" / "._0.png").write_text("macOS's notes about an image")
     data = load("images", tmp_path)
     assert data.schema.classes == CLASSES
     assert data.train.x.shape == (10, 3, 6, 8)
@@ -92,9 +94,9 @@ def deep(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (half, r"bee/1\.png is truncated or damaged; replace or remove it"),
-        (lambda path: path.write_bytes(b""), r"bee/1\.png is not a readable image"),
-        (lambda path: path.write_text("text"), r"bee/1\.png is not a readable image"),
+        (half, r"bee/1\.png is truncated or not a readable image; replace"),
+        (lambda path: path.write_bytes(b""), r"bee/1\.png is truncated or not a readable image"),
+        (lambda path: path.write_text("text"), r"bee/1\.png is truncated or not a readable image"),
         (
             lambda path: Image.fromarray(pixels(5, 8)).save(path),
             r"bee/1\.png has 8x5 pixels, and .*ant/0\.png has 8x6; bring all images to one size",
@@ -109,6 +111,16 @@ def test_a_bad_image_is_refused_by_name(
     load("images", tmp_path)
     spoil(tmp_path / "bee" / "1.png")
     with pytest.raises(DataError, match=says):
+        load("images", tmp_path)
+
+
+def test_odd_remarks_in_an_image_are_not_warnings(tmp_path: Path) -> None:
+    write_images(tmp_path, CLASSES)
+    path = tmp_path / "bee" / "1.tif"
+    Image.fromarray(pixels(6, 8)).save(path)
+    # Cut behind the pixels, in the list of tags: Pillow warns, and warnings are errors here.
+    path.write_bytes(path.read_bytes()[:-4])
+    with contextlib.suppress(DataError):
         load("images", tmp_path)
 
 
@@ -158,6 +170,9 @@ def test_a_site_whose_images_are_of_another_form_is_refused(tmp_path: Path) -> N
         site("images", tmp_path)
     save_schema(tmp_path / SCHEMA_FILE, Schema("images", (1, 6, 8), CLASSES))
     with pytest.raises(DataError, match=r"has colours, and schema\.json says grey"):
+        site("images", tmp_path)
+    save_schema(tmp_path / SCHEMA_FILE, Schema("images", (4, 6, 8), CLASSES))
+    with pytest.raises(DataError, match=r"schema\.json says 4 channels, and image files have 1 or"):
         site("images", tmp_path)
     save_schema(tmp_path / SCHEMA_FILE, Schema("tokens", (6,), CLASSES, vocabulary=("a",)))
     with pytest.raises(DataError, match=r"schema\.json describes tokens, and the data is images"):
@@ -236,6 +251,12 @@ def without_y() -> bytes:
     return buffer.getvalue()
 
 
+def strangely_compressed() -> bytes:
+    content = bytearray(without_y())
+    content[content.index(b"PK\x01\x02") + 10] = 77
+    return bytes(content)
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -244,6 +265,8 @@ def without_y() -> bytes:
         (npy(), "holds a single array"),
         (without_y(), "has no array y"),
         (without_y()[:300], "is truncated or not an .npz file"),
+        # A compression method that nobody has, in the archive's list of files.
+        (strangely_compressed(), "is truncated or not an .npz file"),
     ],
 )
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path, content: bytes, says: str) -> None:

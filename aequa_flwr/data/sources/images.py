@@ -2,10 +2,11 @@
 
 import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,9 @@ from aequa_flwr.data.sources.own import (
 )
 from aequa_flwr.data.sources.source import Files, MissingError, Source, check_folder
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 _GREY = {"1", "L", "LA"}
 # More than eight bits: Pillow would clip them to white instead of scaling.
@@ -40,12 +44,12 @@ class _Picture:
 
 
 def _find(data_dir: Path) -> Files:
-    """Find images by their suffix; other files and hidden folders are left alone."""
+    """Find images by their suffix; other files, hidden ones and folders are left alone."""
     root = check_folder(data_dir, "create it and put a folder of images for each class there")
     parts = [root / part for part in PARTS if _folders(root / part)]
     found: list[Path] = []
     for folder in [name for part in parts or [root] for name in _folders(part)]:
-        images = [path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES]
+        images = [path for path in folder.iterdir() if _is_image(path)]
         if not images:
             raise MissingError(
                 f"The class folder {folder} holds no image; put some there or remove it "
@@ -61,6 +65,11 @@ def _find(data_dir: Path) -> Files:
     if parts == [root / "test"]:
         need_schema(files, "train/CLASS/ with images")
     return files
+
+
+def _is_image(path: Path) -> bool:
+    # macOS puts a hidden ._1.png beside a 1.png on other file systems.
+    return path.suffix.lower() in _SUFFIXES and not path.name.startswith(".")
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -107,6 +116,11 @@ def _pictures(files: Files) -> list[_Picture]:
 
 def _shape(pictures: Sequence[_Picture], schema: Schema | None) -> tuple[int, int, int]:
     """Return (channels, height, width) that all have: 1 channel if all are grey, else 3."""
+    if schema is not None and schema.shape[0] not in (1, 3):
+        raise DataError(
+            f"{SCHEMA_FILE} says {schema.shape[0]} channels, and image files have 1 or 3; use the "
+            "data set arrays for others."
+        )
     size = None if schema is None else (schema.shape[2], schema.shape[1])
     grey = True
     for picture in pictures:
@@ -140,26 +154,30 @@ def _header(path: Path) -> tuple[tuple[int, int], str]:
 
 def _pixels(path: Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
     with _opened(path) as image:
-        try:
-            pixels = np.asarray(image.convert("L" if shape[0] == 1 else "RGB"))
-        # What the parsers of all those formats raise for a truncated or corrupt file.
-        except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error) as error:
-            raise DataError(f"{path} is truncated or damaged; replace or remove it.") from error
+        pixels = np.asarray(image.convert("L" if shape[0] == 1 else "RGB"))
     return pixels.reshape(shape[1], shape[2], shape[0]).transpose(2, 0, 1)
 
 
-def _opened(path: Path) -> Any:
+@contextmanager
+def _opened(path: Path) -> Iterator["Image.Image"]:
+    """Open an image; raises DataError for all that goes wrong with it while it is open."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings():
-            # Pillow warns of images so large that they may be an attack on memory.
+            # Of odd remarks in a file that change no pixel; what changes one is an error.
+            warnings.simplefilter("ignore", UserWarning)
+            # Of images so large that they may be an attack on memory.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            return Image.open(path)
+            with Image.open(path) as image:
+                yield image
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise DataError(f"{path} has too many pixels; make it smaller.") from error
-    except (OSError, ValueError, SyntaxError, EOFError) as error:
-        raise DataError(f"{path} is not a readable image; replace or remove it.") from error
+    # What the parsers of all those formats raise for a truncated or damaged file.
+    except (OSError, ValueError, SyntaxError, LookupError, EOFError, struct.error) as error:
+        raise DataError(
+            f"{path} is truncated or not a readable image; replace or remove it."
+        ) from error
 
 
 IMAGES = Source("images", _find, _decode)

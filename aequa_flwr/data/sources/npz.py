@@ -1,5 +1,6 @@
 """Reading .npz files that somebody else wrote."""
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -10,6 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from aequa_flwr.data.examples import DataError
+
+# RuntimeError: an archive with a password, or compressed in a way that Python does not know.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def read_npz(path: Path, keys: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
@@ -22,7 +35,7 @@ def read_npz(path: Path, keys: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
                 raise DataError(f"{path} holds a single array; save it with numpy.savez.")
             with archive:
                 return {key: archive[key] for key in keys if key in archive}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         # NumPy says "Object arrays cannot be loaded when allow_pickle=False".
         if "Object arrays" in str(error):
             raise DataError(
