@@ -1,32 +1,43 @@
-"""Fashion-MNIST itself, for one round; AEQUA_DATA_DIR says where it is."""
+"""Real data sets through real processes, for one round; AEQUA_DATA_DIR says where they are."""
 
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aequa_flwr.config import DataSpec, PartitionSpec
 from aequa_flwr.data import federated_data
+from aequa_flwr.rewards import load_card, load_reward
 from tests.e2e.conftest import run_aequa
 
 DATA = Path(os.environ.get("AEQUA_DATA_DIR", ""))
-pytestmark = pytest.mark.skipif(
+needs_fashion = pytest.mark.skipif(
     not (DATA / "FashionMNIST" / "raw").is_dir(),
     reason="AEQUA_DATA_DIR does not name a folder with FashionMNIST/raw",
 )
+needs_sst = pytest.mark.skipif(
+    not (DATA / "sst").is_dir(), reason="AEQUA_DATA_DIR does not name a folder with sst"
+)
+needs_cifar = pytest.mark.skipif(
+    not (DATA / "cifar10").is_dir(), reason="AEQUA_DATA_DIR does not name a folder with cifar10"
+)
 
 
-def test_a_round_on_fashion_mnist(tmp_path: Path, marked_env: dict[str, str]) -> None:
-    output = tmp_path / "run"
-    done = run_aequa(
-        *("run", "--dataset", "fashion-mnist", "--data-dir", str(DATA), "--rounds", "1"),
-        *("--partition", "quantity-skew:0.4,2", "--output", str(output)),
-        cwd=tmp_path,
-        env=marked_env,
-    )
+def run_and_read(output: Path, env: dict[str, str], *arguments: str) -> dict[str, Any]:
+    done = run_aequa("run", *arguments, "--output", str(output), cwd=output.parent, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
-    record = json.loads((output / "record.json").read_text(encoding="utf-8"))
+    record: dict[str, Any] = json.loads((output / "record.json").read_text(encoding="utf-8"))
+    return record
+
+
+@needs_fashion
+def test_a_round_on_fashion_mnist(tmp_path: Path, marked_env: dict[str, str]) -> None:
+    record = run_and_read(
+        tmp_path / "run", marked_env, "--dataset", "fashion-mnist", "--data-dir", str(DATA),
+        "--rounds", "1", "--partition", "quantity-skew:0.4,2",
+    )  # fmt: skip
     assert record["data"]["num_validation"] == 10_000
     assert record["measures"]["accuracy"] > 0.5
     assert len(record["curve"]) == 31
@@ -34,6 +45,31 @@ def test_a_round_on_fashion_mnist(tmp_path: Path, marked_env: dict[str, str]) ->
     assert best["num_examples"] == 22_800
 
 
+@needs_sst
+def test_a_round_on_sst(tmp_path: Path, marked_env: dict[str, str]) -> None:
+    """Every stage with the paper's LSTM; one round teaches it nothing yet."""
+    record = run_and_read(
+        tmp_path / "run", marked_env, "--dataset", "sst", "--data-dir", str(DATA), "--rounds", "1",
+        "--participants", "2", "--set", "max-levels=3", "--set", "held-out-fraction=0.8",
+    )  # fmt: skip
+    assert record["data"]["num_validation"] == 2_210
+    assert [point["width"] for point in record["curve"]][-1] == 1.0
+    reward = tmp_path / "run" / "rewards" / record["participants"][0]["name"]
+    assert len(load_card(reward).schema.vocabulary) > 15_000
+    assert load_reward(reward) is not None
+
+
+@needs_cifar
+def test_a_round_on_cifar10_as_own_arrays(tmp_path: Path, marked_env: dict[str, str]) -> None:
+    record = run_and_read(
+        tmp_path / "run", marked_env, "--dataset", "arrays", "--data-dir", str(DATA / "cifar10"),
+        "--rounds", "1", "--participants", "3", "--set", "batch-size=64",
+    )  # fmt: skip
+    assert record["data"]["num_train"] == 47_500
+    assert record["measures"]["accuracy"] > 0.25
+
+
+@needs_fashion
 @pytest.mark.parametrize(
     "spec",
     ["homogeneous", "dirichlet:0.1", "quantity-skew:0.15,6", "quantity-skew:0.4,2", "label-skew:3"],

@@ -12,7 +12,7 @@ from aequa_flwr import wire
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import load_card, load_reward
 from aequa_flwr.strategy import RunFailedError
-from tests.integration.in_process import InProcessGrid, run_in_process
+from tests.integration.in_process import InProcessGrid, run_in_process, simulated
 
 SMALL: dict[str, Any] = {"rounds": 3, "participants": 5, "partition": "quantity-skew:0.3,2"}
 
@@ -223,18 +223,10 @@ def test_a_node_of_another_version_is_refused_and_the_others_run(tmp_path: Path)
     assert 0 < len(record["participants"]) < 5
 
 
-class Twins(InProcessGrid):
-    """Both nodes think they are the first of two."""
-
-    def __init__(self, run_config: dict[str, Any], num_nodes: int) -> None:
-        super().__init__(run_config, num_nodes)
-        for context in self.contexts.values():
-            context.node_config["partition-id"] = 0
-
-
 def test_a_name_used_twice_is_refused(tmp_path: Path) -> None:
     changes = SMALL | {"join-timeout-s": 0.5, "rounds": 1}
-    run_in_process(tmp_path / "run", num_nodes=2, grid=Twins, **changes)
+    twins = [simulated(0, 2), simulated(0, 2)]  # both think they are the first of two
+    run_in_process(tmp_path / "run", num_nodes=2, sites=twins, **changes)
     reasons = [failure["reason"] for failure in record_of(tmp_path / "run")["failures"]]
     assert any("a second node uses this name" in reason for reason in reasons)
 

@@ -18,6 +18,7 @@ from aequa_flwr.cli.main import main
 from aequa_flwr.cli.run import _choose_size
 from aequa_flwr.cli.show import ProgressView, describe, show_record
 from aequa_flwr.config import RunConfig
+from aequa_flwr.data import load_schema
 from aequa_flwr.errors import UserError
 from aequa_flwr.progress import Progress
 from aequa_flwr.record import load_record, save_record
@@ -117,7 +118,59 @@ def test_doctor_speaks_in_sentences(capsys: pytest.CaptureFixture[str], tmp_path
     code, out, _ = run_main(capsys, "doctor", "--data-dir", str(tmp_path))
     assert code == 1
     assert "WRONG" in out
-    assert "holds none of MNIST, FashionMNIST" in out
+    assert "holds none of the data sets" in out
+
+
+def test_networks_are_listed_with_what_each_width_costs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = run_main(capsys, "networks", "large-cnn")
+    assert code == 0
+    last = out.rstrip().splitlines()[-1].split()
+    assert last == ["1.00", "2,156,490", "17,667,072", "8.6", "MB"]
+    code, out, _ = run_main(capsys, "networks", "mlp", "--shape", "13", "--classes", "2")
+    assert code == 0
+    # 13 x 64 + 64 + 64 x 64 + 64 + 64 x 2 + 2
+    assert "5,186" in out
+    assert "13 numbers" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("vgg",), "is not known; use one of cnn"),
+        (("nowhere.to_be:found",), "cannot be imported"),
+        (("cnn", "--shape", "three"), "--shape three cannot be read"),
+        (("cnn", "--shape", "1,0,5"), "cannot be read"),
+        (("cnn", "--classes", "1"), "use at least 2"),
+        (("lstm", "--words", "0"), "use at least 1"),
+        (("cnn", "--words", "9"), "takes images"),
+    ],
+)
+def test_networks_refuses_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
+) -> None:
+    code, _, err = run_main(capsys, "networks", *arguments)
+    assert code == 1
+    assert says in err
+
+
+def test_data_says_what_is_there_and_writes_the_schema_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "train.tsv").write_text("yes\tfine film\nno\tbad film\n" * 5, encoding="utf-8")
+    arguments = ("data", "--dataset", "text", "--data-dir", str(tmp_path))
+    schema = tmp_path / "federation.json"
+    code, out, _ = run_main(capsys, *arguments, "--schema", str(schema))
+    assert code == 0
+    assert "Texts of up to 2 words; 3 words are known." in out
+    assert load_schema(schema).classes == ("no", "yes")
+    code, _, err = run_main(capsys, *arguments, "--schema", str(schema))
+    assert code == 1
+    assert "exists already" in err
+    code, _, err = run_main(capsys, "data", "--dataset", "images", "--data-dir", str(tmp_path))
+    assert code == 1
+    assert "holds no class folder" in err
 
 
 def test_report_refuses_what_is_no_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
