@@ -81,7 +81,7 @@ def load_reward(path: str | Path) -> "nn.Module":
     """Return the reward in folder ``path`` as a plain torch module, ready for inference.
 
     An nn.Sequential of ordinary layers of the reward's own size, BatchNorm included; of this
-    package it holds nothing but the addition of a residual block and the end of a text. Raises
+    package it holds nothing but the addition of a residual block and the mean over a text. Raises
     RewardError that says what is wrong with the folder.
     """
     folder = Path(path)

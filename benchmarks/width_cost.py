@@ -21,7 +21,7 @@ from aequa_flwr.slim.networks import build_network
 
 WIDTHS = (0.25, 0.5, 1.0)
 TEXT = replace(
-    Schema.numbered("tokens", (20,), 5), vocabulary=tuple(str(word) for word in range(16_579))
+    Schema.numbered("tokens", (20,), 5), vocabulary=tuple(str(word) for word in range(18_278))
 )
 # The examples that the paper uses each network for.
 SCHEMAS = {

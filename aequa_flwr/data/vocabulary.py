@@ -14,8 +14,8 @@ Tokens = npt.NDArray[np.int32]
 
 
 def words(text: str) -> list[str]:
-    """Cut ``text`` at white space, lower-cased (fewer words to learn from few texts)."""
-    return text.lower().split()
+    """Cut ``text`` at white space; a word is what stands there, in upper or lower case."""
+    return text.split()
 
 
 def make_vocabulary(texts: Iterable[Sequence[str]]) -> tuple[str, ...]:

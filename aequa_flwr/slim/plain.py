@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from aequa_flwr.slim.subnet import Params
 
@@ -28,8 +28,8 @@ class Residual(nn.Module):
         return total
 
 
-class LastState(nn.Module):
-    """An embedding and an LSTM: tokens (n, length) to the state after each text's last (n, h).
+class MeanState(nn.Module):
+    """An embedding and an LSTM: tokens (n, length) to the mean of each text's states (n, h).
 
     Id 0 pads the end of a text; a text of nothing else is read as one padding token.
     """
@@ -44,9 +44,9 @@ class LastState(nn.Module):
         packed = pack_padded_sequence(
             self.embedding(tokens), lengths, batch_first=True, enforce_sorted=False
         )
-        _, (hidden, _) = self.lstm(packed)
-        state: Tensor = hidden[-1]
-        return state
+        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
+        mean: Tensor = states.sum(dim=1) / lengths[:, None].to(states)
+        return mean
 
 
 # Only these can be named by a card. A card is input from outside: `getattr(nn, anything)` on
@@ -60,9 +60,9 @@ _KINDS: Mapping[str, type[nn.Module]] = {
     "Flatten": nn.Flatten,
     "GELU": nn.GELU,
     "LSTM": nn.LSTM,
-    "LastState": LastState,
     "Linear": nn.Linear,
     "MaxPool2d": nn.MaxPool2d,
+    "MeanState": MeanState,
     "ReLU": nn.ReLU,
     "Residual": Residual,
     "Sequential": nn.Sequential,

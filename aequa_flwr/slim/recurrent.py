@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from aequa_flwr.slim.layers import Shared, SlimLayer, Together
 from aequa_flwr.slim.plain import PlainLayer
@@ -23,18 +23,22 @@ _PLAIN_NAMES = {
 
 
 class SlimLSTM(SlimLayer):
-    """Tokens (n, length) to the LSTM's state after each text's last token (n, hidden).
+    """Tokens (n, length) to the mean of the LSTM's states over each text (n, hidden).
 
     The hidden units shrink with the width, the embedding does not. torch stacks the four gates
     in one axis, of which a prefix would be one gate's units and none of another's; here the
     gates have an axis of their own. The steps are written out: on the CPU that is as fast as
-    torch's own packed LSTM, and the input's part of all steps is computed once for all widths.
+    torch's own packed LSTM, and the input's part of all steps is computed once for all widths
+    and once for each different word of a batch. ``embedding_std`` is that of its initial values.
     """
 
-    def __init__(self, num_tokens: int, embedding_size: int, hidden_size: int) -> None:
+    def __init__(
+        self, num_tokens: int, embedding_size: int, hidden_size: int, *, embedding_std: float = 1.0
+    ) -> None:
         super().__init__()
         self.axis = Axis(hidden_size)
-        self.embedding = nn.Embedding(num_tokens, embedding_size).weight
+        table = torch.randn(num_tokens, embedding_size) * embedding_std
+        self.embedding = nn.Parameter(table)
         reference = nn.LSTM(embedding_size, hidden_size)
         for name, plain_name in _PLAIN_NAMES.items():
             stacked = getattr(reference, plain_name.removeprefix("lstm.")).detach()
@@ -58,8 +62,9 @@ class SlimLSTM(SlimLayer):
         """Return the input's part of all gates of all steps, (tokens, gates, hidden)."""
         size = self.axis.extent(width)
         weight, bias = self._flat("weight_ih", size), self._flat("bias_ih", size)
-        inputs = F.linear(F.embedding(packed.data, self.embedding), weight, bias)
-        return inputs.view(-1, _GATES, size)
+        different, where = torch.unique(packed.data, return_inverse=True)
+        inputs = F.linear(F.embedding(different, self.embedding), weight, bias)
+        return F.embedding(where, inputs).view(-1, _GATES, size)
 
     def _read(self, packed: PackedSequence, projected: Tensor, width: float) -> Tensor:
         """Run the steps; texts are sorted by length, so finished ones drop off the end."""
@@ -67,19 +72,17 @@ class SlimLSTM(SlimLayer):
         inputs = projected.reshape(-1, _GATES * size) + self._flat("bias_hh", size)
         recurrent = self._flat("weight_hh", size, size).t()
         hidden = cell = inputs.new_zeros(int(packed.batch_sizes[0]), size)
-        finished: list[Tensor] = []
+        states: list[Tensor] = []
         start = 0
         for count in packed.batch_sizes.tolist():
-            if count < len(hidden):
-                finished.append(hidden[count:])
-                hidden, cell = hidden[:count], cell[:count]
+            hidden, cell = hidden[:count], cell[:count]
             gates = torch.addmm(inputs[start : start + count], hidden, recurrent)
             enter, keep, candidate, leave = gates.chunk(_GATES, dim=1)
             cell = keep.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
             hidden = leave.sigmoid() * cell.tanh()
+            states.append(hidden)
             start += count
-        finished.append(hidden)
-        return torch.cat(finished[::-1])[packed.unsorted_indices]
+        return _mean(states, packed)
 
     def _flat(self, name: str, size: int, inputs: int | None = None) -> Tensor:
         """Return the first units of each gate, gates stacked as torch does."""
@@ -108,7 +111,7 @@ class SlimLSTM(SlimLayer):
             ("embedding", PlainLayer("Embedding", table)),
             ("lstm", PlainLayer("LSTM", {**sizes, "batch_first": True})),
         )
-        return PlainLayer("LastState", children=children)
+        return PlainLayer("MeanState", children=children)
 
     def plain_params(self, sub_params: Params, width: float) -> dict[str, NDArray]:
         """Stack the gates as torch does."""
@@ -117,6 +120,12 @@ class SlimLSTM(SlimLayer):
             for name, plain_name in _PLAIN_NAMES.items()
         }
         return {"embedding.weight": sub_params["embedding"], **stacked}
+
+
+def _mean(states: Sequence[Tensor], packed: PackedSequence) -> Tensor:
+    """Return the mean over each text's states, in the order of the texts."""
+    padded, lengths = pad_packed_sequence(packed._replace(data=torch.cat(list(states))))
+    return padded.sum(dim=0) / lengths[:, None].to(padded)
 
 
 def _pack(tokens: Tensor) -> PackedSequence:

@@ -23,7 +23,7 @@ from aequa_flwr.slim.layers import (
 )
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import BUILDERS, build_network
-from aequa_flwr.slim.plain import LastState, Residual, build_plain
+from aequa_flwr.slim.plain import MeanState, Residual, build_plain
 from aequa_flwr.training import sandwich_loss
 
 WIDTH = st.floats(0.05, 1.0)
@@ -113,7 +113,7 @@ def plain_forward(network: SlimNetwork, x: torch.Tensor, width: float) -> torch.
     params = network.plain_params(network.dump(width), width)
     module = build_plain(network.plain(width), params)
     ours = {type(layer) for layer in module.modules() if "aequa" in type(layer).__module__}
-    assert ours <= {Residual, LastState}
+    assert ours <= {Residual, MeanState}
     result: torch.Tensor = module(x)
     return result
 

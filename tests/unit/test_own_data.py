@@ -302,10 +302,10 @@ def test_text_is_read_like_the_federations_other_texts(tmp_path: Path) -> None:
     write_tsv(tmp_path / "test.tsv", 1)
     data = load("text", tmp_path)
     assert data.schema.classes == ("bad", "good", "so so")
-    # film 3, fine 2, a 2, then by alphabet, each five times.
-    assert data.schema.vocabulary == ("film", "a", "fine", ",", "dull")
+    # film 3, fine 2, then by alphabet, each five times; A and a are two words.
+    assert data.schema.vocabulary == ("film", "fine", ",", "A", "Dull", "a")
     assert data.schema.shape == (5,)
-    assert data.test.x.tolist() == [[3, 4, 5, 4, 2], [3, 6, 2, 0, 0], [2, 0, 0, 0, 0]]
+    assert data.test.x.tolist() == [[5, 3, 4, 3, 2], [7, 6, 2, 0, 0], [2, 0, 0, 0, 0]]
     assert data.test.y.tolist() == [1, 0, 2]
 
 
@@ -340,10 +340,10 @@ def test_a_site_follows_the_schema_for_text(tmp_path: Path) -> None:
     write_tsv(tmp_path / "all" / "train.tsv")
     schema = load("text", tmp_path / "all").schema
     folder = tmp_path / "site"
-    write_tsv(folder / "train.tsv", 1, {"bad": "a FILM unheard of in every single way"})
+    write_tsv(folder / "train.tsv", 1, {"bad": "a film unheard of in every single way"})
     save_schema(folder / SCHEMA_FILE, schema)
     data = site("text", folder)
-    assert data.train.x.tolist() == [[3, 2, 1, 1, 1]]
+    assert data.train.x.tolist() == [[7, 2, 1, 1, 1]]
     assert data.train.y.tolist() == [0]
     assert data.test.x.shape == (0, 5)
     write_tsv(folder / "train.tsv", 1, {"bad": "ein Werk", "good": "noch eins"})

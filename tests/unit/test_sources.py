@@ -141,15 +141,15 @@ def test_sst_is_the_same_from_trees_and_from_lines(tmp_path: Path, below: str) -
     write_sst(folder)
     trees = load("sst", tmp_path)
     # "film" is the most frequent word; then by alphabet.
-    assert trees.schema.vocabulary == ("film", "a", "dull", "fine")
-    assert trees.train.x.tolist() == [[3, 5, 2], [4, 2, 0]]
+    assert trees.schema.vocabulary == ("film", "A", "Fine", "dull")
+    assert trees.train.x.tolist() == [[3, 4, 2], [5, 2, 0]]
     assert trees.train.y.tolist() == [3, 0]
     (folder / "trees" / "train.txt").unlink()
     lines = load("sst", tmp_path)
     assert np.array_equal(lines.train.x, trees.train.x)
     assert lines.schema == trees.schema
-    assert load("sst", tmp_path, max_length=2).train.x.tolist() == [[3, 5], [4, 2]]
-    assert encode_text("A weird FILM !", trees.schema).tolist() == [3, 1, 2]
+    assert load("sst", tmp_path, max_length=2).train.x.tolist() == [[3, 4], [5, 2]]
+    assert encode_text("A weird film !", trees.schema).tolist() == [3, 1, 2]
     assert encode_text("film", trees.schema, 5).tolist() == [2, 0, 0, 0, 0]
     with pytest.raises(DataError, match="no word"):
         encode_text(" ", trees.schema)

@@ -67,4 +67,4 @@ def _parse(where: str, line: str) -> Text:
     return Text(root[1], check_words(" ".join(_LEAF.findall(line)), where), where)
 
 
-SST = Source("sst", _find, _decode, sees_length=True)
+SST = Source("sst", _find, _decode, sees_length=True, version=2)

@@ -112,4 +112,4 @@ def _decode(files: Files, max_length: int, count: Count) -> Dataset:
     return Dataset("text", encode(train, schema, numbers), encode(test, schema, numbers), schema)
 
 
-TEXT = Source("text", _find, _decode, sees_length=True)
+TEXT = Source("text", _find, _decode, sees_length=True, version=2)

@@ -1,5 +1,7 @@
 """The paper's LSTM for text (SST)."""
 
+from torch import nn
+
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.slim.layers import Channelwise, SlimLinear
 from aequa_flwr.slim.network import NetworkError, SlimNetwork
@@ -7,20 +9,36 @@ from aequa_flwr.slim.recurrent import SlimLSTM
 
 
 def lstm(schema: Schema, *, embedding_size: int = 300, hidden_size: int = 256) -> SlimNetwork:
-    """Build an embedding, one LSTM and three linear layers."""
+    """Build an embedding, one LSTM and three linear layers; the embedding is not slimmed.
+
+    The paper states an embedding of 300 and 6.1461 M parameters, no other size. 256 hidden units
+    and linear layers of 128 and 64 give 6,096,869 with SST's 18,278 words. It is silent on the
+    rest: the mean over the states, an embedding of standard deviation 0.3 and Kaiming's initial
+    weights learn from 8,544 sentences in 700 steps, which the last state and torch's defaults do
+    not.
+    """
     if schema.kind != "tokens":
         raise NetworkError(
             "The network lstm takes text, and the examples are "
             f"{schema.kind}; choose another with --set network=..., `aequa networks` lists them."
         )
     half, quarter = hidden_size // 2, hidden_size // 4
+    linear = {
+        "fc1": SlimLinear(hidden_size, half),
+        "fc2": SlimLinear(half, quarter),
+        "fc3": SlimLinear(quarter, schema.num_classes, slim_out=False),
+    }
+    for layer in linear.values():
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
     return SlimNetwork(
         {
-            "lstm": SlimLSTM(schema.num_tokens, embedding_size, hidden_size),
-            "fc1": SlimLinear(hidden_size, half),
+            "lstm": SlimLSTM(schema.num_tokens, embedding_size, hidden_size, embedding_std=0.3),
+            "fc1": linear["fc1"],
             "relu1": Channelwise("ReLU"),
-            "fc2": SlimLinear(half, quarter),
+            "fc2": linear["fc2"],
             "relu2": Channelwise("ReLU"),
-            "fc3": SlimLinear(quarter, schema.num_classes, slim_out=False),
+            "fc3": linear["fc3"],
         }
     )
