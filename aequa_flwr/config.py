@@ -55,7 +55,9 @@ class Recipe:
     partition: str = "homogeneous"
 
 
-# The paper's settings (appendix B) for its data sets. Digits has 1/40 of their examples: small
+# The paper's settings (appendix B) for its data sets, but for the step of SST: a participant has
+# 7 batches a round, and after 700 steps of 0.01 an LSTM still answers with the most frequent
+# class (balanced accuracy 20 %). Digits has 1/40 of their examples: small
 # batches and a larger, decaying step reach its plateau in 40 rounds; its shares are unequal by
 # default, so that a first run shows contributions that differ.
 RECIPES: Mapping[str, Recipe] = {
@@ -65,11 +67,11 @@ RECIPES: Mapping[str, Recipe] = {
     "svhn": Recipe("large-cnn", 50, 128, 0.01),
     "cifar10": Recipe("resnet18", 100, 128, 0.01),
     "cifar100": Recipe("resnet18", 100, 128, 0.01),
-    "sst": Recipe("lstm", 100, 128, 0.01),
+    "sst": Recipe("lstm", 100, 128, 0.5),
     "femnist": Recipe("femnist-cnn", 50, 128, 0.01, partition="natural"),
     "images": Recipe("cnn", 50, 32, 0.01),
     "arrays": Recipe("cnn", 50, 32, 0.01),
-    "text": Recipe("lstm", 100, 32, 0.01),
+    "text": Recipe("lstm", 100, 32, 0.2),
 }
 
 
