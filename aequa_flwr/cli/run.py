@@ -104,7 +104,13 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     _refuse_existing(Path(config.output))
     with ProgressView(console) as view:
         view.say("Checking the data")
-        schema = federated_data(config.data_spec, view.say).dataset.schema
+        data = federated_data(config.data_spec, view.say)
+        if not data.shares:
+            raise UserError(
+                f"{config.data_dir} holds no training part, so there is nothing to share out among "
+                "simulated participants; add one."
+            )
+        schema = data.dataset.schema
         check_augmentation(config.augmentation, schema)
         network = build_network(config.network, schema)
         network.levels(config.p_min, config.p_max, most=config.max_levels)

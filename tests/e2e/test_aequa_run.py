@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.e2e.conftest import AEQUA, carrying, clean_environment, run_aequa
 
@@ -68,6 +70,38 @@ def test_the_record_is_the_same_whatever_the_workers_and_nodes(
     del one["times"], other["times"]
     assert one == other
     assert carrying(str(tmp_path)) == []
+
+
+def test_own_data_and_own_network_from_the_folder_where_it_is_started(
+    tmp_path: Path, marked_env: dict[str, str]
+) -> None:
+    """docs/your-own.md word by word: my_nets.py lies in the current folder, so do the pictures."""
+    page = (ROOT / "docs" / "your-own.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    assert code.startswith("# my_nets.py")
+    (tmp_path / "my_nets.py").write_text(code, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    for label, level in (("dark", 60), ("light", 190)):
+        (tmp_path / "pictures" / label).mkdir(parents=True)
+        for k in range(30):
+            pixels = np.clip(rng.normal(level, 20, (12, 12, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "pictures" / label / f"{k}.png")
+    output = tmp_path / "run"
+    arguments = ("--dataset", "images", "--data-dir", "pictures", "--network", "my_nets:make")
+    more = ("--participants", "2", "--rounds", "3", "--set", "batch-size=8")
+    done = run_aequa(
+        "run", *arguments, *more, "--output", str(output), cwd=tmp_path, env=marked_env
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Preparing images" in done.stdout
+    record = record_of(output)
+    assert record["measures"]["accuracy"] == 1.0
+    assert [point["width"] for point in record["curve"]] == [k / 20 for k in range(5, 21)]
+    again = (*arguments, "--network", "my_nets:nothing", "--output", str(tmp_path / "other"))
+    done = run_aequa("run", *again, cwd=tmp_path, env=marked_env)
+    assert done.returncode == 1
+    assert "The network my_nets:nothing cannot be imported" in done.stderr
+    assert not (tmp_path / "other").exists()
 
 
 def start_and_wait_for_rounds(output: Path, env: dict[str, str]) -> "subprocess.Popen[str]":

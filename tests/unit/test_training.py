@@ -6,7 +6,7 @@ from sklearn.metrics import recall_score
 
 from aequa_flwr.data import Examples, Schema
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim.networks import build_network
+from aequa_flwr.slim.networks import BUILDERS, build_network
 from aequa_flwr.slim.plain import build_plain
 from aequa_flwr.training import (
     DeviceError,
@@ -20,6 +20,7 @@ from aequa_flwr.training import (
     scheduled_rate,
     train_locally,
 )
+from tests.property.test_slim_laws import network_and_batch
 
 CPU = choose_compute("cpu", "float32")
 SCHEMA = Schema.numbered("numbers", (1, 8, 8), 10)
@@ -99,6 +100,17 @@ def test_a_diverging_loss_is_an_error_with_advice() -> None:
         train_locally(
             network, network.dump(), 1.0, batch(), plan(0.25, (1e30, 1e30)), rng_for(1), CPU
         )
+
+
+@pytest.mark.parametrize("name", [*BUILDERS])
+def test_every_network_runs_in_mixed_precision(name: str) -> None:
+    network, x = network_and_batch(name)
+    y = torch.arange(len(x)) % 5
+    with torch.no_grad():
+        exact, _ = sandwich_loss(network, x, y, 1.0, 0.4)
+        with choose_compute("cpu", "bfloat16").autocast():
+            mixed, _ = sandwich_loss(network, x, y, 1.0, 0.4)
+    assert float(mixed) == pytest.approx(float(exact), rel=0.05)
 
 
 def test_mixed_precision_trains_and_returns_float32() -> None:
