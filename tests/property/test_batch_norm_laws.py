@@ -1,8 +1,11 @@
 """Switchable BatchNorm through training, averaging, extraction and rewards."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -13,8 +16,15 @@ from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim import Axis, Layouts, Levels, Params, embed, extract
 from aequa_flwr.slim.layers import LADDER, SlimBatchNorm2d
 from aequa_flwr.slim.plain import build_plain
-from aequa_flwr.training import LocalPlan, Resident, ServerData, choose_compute, train_locally
-from tests.property.test_slim_laws import residual_network
+from aequa_flwr.training import (
+    LocalPlan,
+    Resident,
+    ServerData,
+    choose_compute,
+    sandwich_loss,
+    train_locally,
+)
+from tests.property.test_slim_laws import gradients, network_and_batch, residual_network
 
 CPU = choose_compute("cpu", "float32")
 THREE = (0.25, 0.5, 1.0)
@@ -108,6 +118,29 @@ def resident(count: int = 40) -> Resident:
     y = torch.randint(0, 5, (count,), generator=generator)
     schema = Schema.numbered("numbers", (2, 10, 10), 5)
     return CPU.resident(Examples(x.numpy(), y.numpy()), schema)
+
+
+@pytest.mark.parametrize("name", ["residual", "resnet18"])
+@settings(max_examples=3, deadline=None)
+@given(pair=st.tuples(st.sampled_from(LADDER), st.sampled_from(LADDER)).map(sorted))
+def test_one_pass_equals_two_passes_in_training_statistics_included(
+    name: str, pair: list[float]
+) -> None:
+    narrow, wide = pair
+    evaluated, inputs = network_and_batch(name)
+    # In float64: BatchNorm over six values makes much of a last bit.
+    x, y = inputs.double(), torch.arange(len(inputs)) % 5
+    one, two = (deepcopy(evaluated).double().train() for _ in range(2))
+    loss, _ = sandwich_loss(one, x, y, wide, narrow)
+    loss.backward()  # type: ignore[no-untyped-call]
+    for width in (narrow, wide):
+        F.cross_entropy(two(x, width), y).backward()  # type: ignore[no-untyped-call]
+    for (key, tensor), other in zip(
+        one.state_dict().items(), two.state_dict().values(), strict=True
+    ):
+        torch.testing.assert_close(tensor, other, msg=key)
+    for key, gradient in gradients(two).items():
+        torch.testing.assert_close(gradients(one)[key], gradient, msg=key)
 
 
 @settings(max_examples=8, deadline=None)
