@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from aequa_flwr.errors import UserError
+from aequa_flwr.errors import UsageError
 
 Value = str | int | float | bool
 DatasetName = Literal[
@@ -39,7 +39,7 @@ PARTITIONS: Mapping[str, tuple[int, str]] = {
 _MOST = 10_000_000
 
 
-class ConfigError(UserError):
+class ConfigError(UsageError):
     """A run config that cannot be run; the text names the key and the allowed values."""
 
 

@@ -9,3 +9,9 @@ class UserError(Exception):
     """
 
     exit_code = 1
+
+
+class UsageError(UserError):
+    """An option or setting that cannot be meant."""
+
+    exit_code = 2

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _CARD, _TENSORS = "card.json", "model.safetensors"
 _CARD_VERSION = 2
-# Bounds what a card can make us allocate: the longest hold a vocabulary of a million words.
-_MAX_CARD_BYTES = 20_000_000
+# Bounds what a card can make us allocate; the longest vocabulary (data.schema_file) fits well.
+_MAX_CARD_BYTES = 100_000_000
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -73,7 +73,9 @@ def save_reward(folder: Path, card: RewardCard, params: Params) -> Path:
         "layer": card.layer.to_json(),
         "schema": card.schema.to_json(),
     }
-    (path / _CARD).write_text(json.dumps(text, indent=2) + "\n", encoding="utf-8")
+    (path / _CARD).write_text(
+        json.dumps(text, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     return path
 
 

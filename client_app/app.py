@@ -62,16 +62,17 @@ def train_round(message: Message, context: Context) -> Message:
     """Train participants for one round and return one partial sum of them all."""
     config = RunConfig.parse(context.run_config)
     task = wire.decode_round_task(message.content)
+    host = _host(config, *_site(context))
+    # With a single sub-network there is nothing to draw: one pass, which is FedAvg.
+    single = len(host.network.levels(config.p_min, config.p_max)) == 1
     plan = LocalPlan(
         _rates(config, task.server_round),
         config.batch_size,
         config.momentum,
-        # With a single width there is nothing to draw: one pass, which is FedAvg.
-        p_min=config.p_min if config.p_min < config.p_max else None,
+        p_min=None if single else config.p_min,
         distillation=config.distillation,
         augmented=config.augmentation != "none",
     )
-    host = _host(config, *_site(context))
     part = host.train_round(task.server_round, task.widths, task.params, plan)
     return Message(wire.encode_round_part(task.server_round, part), reply_to=message)
 

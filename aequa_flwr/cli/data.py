@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from aequa_flwr.cli.show import ProgressView
 from aequa_flwr.config import DATASETS, RunConfig
@@ -56,13 +57,17 @@ def data_command(options: argparse.Namespace, console: Console) -> int:
         dataset = load_dataset(spec, view.say)
     console.print(_class_table(dataset))
     for line in _facts(dataset):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    folder = cache_folder(spec.cache_dir)
-    console.print(f"Prepared data is kept in {folder}.", highlight=False, soft_wrap=True)
+        _print(console, line)
+    if isinstance(dataset.train.x, np.memmap) or isinstance(dataset.test.x, np.memmap):
+        _print(console, f"Prepared data is kept in {cache_folder(spec.cache_dir)}.")
     if options.schema is not None:
         save_schema(options.schema, dataset.schema)
-        console.print(f"Schema   {options.schema}", highlight=False, soft_wrap=True)
+        _print(console, f"The schema is in {options.schema}.")
     return 0
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _class_table(dataset: Dataset) -> Table:
@@ -73,7 +78,8 @@ def _class_table(dataset: Dataset) -> Table:
     table.add_column("Training", justify="right")
     table.add_column("Test", justify="right")
     for name, *numbers in zip(classes[:_MOST_CLASSES], *counts, strict=False):
-        table.add_row(name, *(f"{number:,}" for number in numbers))
+        # Names are text, not rich's markup.
+        table.add_row(Text(name), *(f"{number:,}" for number in numbers))
     if len(classes) > _MOST_CLASSES:
         rest = (f"{int(count[_MOST_CLASSES:].sum()):,}" for count in counts)
         table.add_row(f"{len(classes) - _MOST_CLASSES} more", *rest)
@@ -91,6 +97,11 @@ def _facts(dataset: Dataset) -> Iterator[str]:
     if dataset.train.groups is not None:
         groups = len(np.unique(dataset.train.groups))
         yield f"{groups:,} groups made the training examples; the partition natural keeps them."
+    counts = np.bincount(dataset.train.y, minlength=schema.num_classes)
+    empty = [name for name, count in zip(schema.classes, counts, strict=True) if not count]
+    if empty and len(dataset.train):
+        names = ", ".join(repr(name) for name in empty[:5]) + (", ..." if len(empty) > 5 else "")
+        yield f"Note: {len(empty)} class(es) have no training example: {names}."
 
 
 def _normalisation(schema: Schema) -> str:

@@ -20,7 +20,7 @@ import psutil
 
 import aequa_flwr
 from aequa_flwr.config import RunConfig
-from aequa_flwr.errors import UserError
+from aequa_flwr.errors import UsageError, UserError
 
 _HOST = "127.0.0.1"
 _CONNECTION = "aequa"
@@ -292,15 +292,20 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def choose_port(port: int | None) -> int:
-    """Return ``port`` if it can be used, or a free one for None; raises FederationError."""
+    """Return ``port`` if it can be used, or a free one for None.
+
+    Raises UsageError for what is no port, FederationError for one that is taken.
+    """
+    if port is not None and not 1 <= port <= 65535:
+        raise UsageError(f"--port {port} is not possible; use 1 to 65535, or leave it out.")
     with socket.socket() as probe:
         # As the server does: a port that only waits for old connections to fade is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_HOST, port or 0))
-        except (OSError, OverflowError):
+        except OSError:
             raise FederationError(
-                f"Port {port} cannot be used on {_HOST}, it may be taken; choose another of 1 to "
-                "65535 with --port, or leave --port out for a free one."
+                f"Port {port} cannot be used on {_HOST}, it may be taken; choose another with "
+                "--port, or leave --port out for a free one."
             ) from None
         return int(probe.getsockname()[1])

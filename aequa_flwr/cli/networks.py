@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from aequa_flwr.data import Schema
-from aequa_flwr.errors import UserError
+from aequa_flwr.errors import UsageError
 
 _WIDTHS = (0.25, 0.5, 0.75, 1.0)
 # The length of a text that costs are counted for: SST's sentences have 19 words on average.
@@ -41,19 +41,19 @@ def networks_command(options: argparse.Namespace, console: Console) -> int:
     asked = _asked_schema(options)
     names = [options.name] if options.name else list(BUILDERS)
     table = Table(box=None, pad_edge=False)
-    for heading in ("Network", "Examples", "Classes"):
+    for heading in ("Network", "From and to"):
         table.add_column(heading, no_wrap=True)
     for heading in ("Width", "Parameters", "Multiply-adds", "File"):
         table.add_column(heading, justify="right")
     for name in names:
         schema = asked or _HOMES.get(name, _HOMES["cnn"])
         network = build_network(name, schema)
-        head = (name, _describe(schema), str(schema.num_classes))
+        head = (name, f"{_describe(schema)} to {schema.num_classes}")
         for width in _WIDTHS:
             cost = cost_at(network, schema, width)
             numbers = (f"{cost.parameters:,}", f"{cost.multiply_adds:,}", _size(cost.file_bytes))
             table.add_row(*head, f"{width:.2f}", *numbers)
-            head = ("", "", "")
+            head = ("", "")
     console.print(table)
     return 0
 
@@ -80,10 +80,12 @@ def _asked_schema(options: argparse.Namespace) -> Schema | None:
         return None
     num_classes = 10 if options.classes is None else options.classes
     if num_classes < 2:
-        raise UserError(f"--classes {num_classes} is not possible; use at least 2.")
+        raise UsageError(f"--classes {num_classes} is not possible; use at least 2.")
     if options.words is not None:
+        if options.shape is not None:
+            raise UsageError("--shape and --words exclude each other: --words is for text.")
         if options.words < 1:
-            raise UserError(f"--words {options.words} is not possible; use at least 1.")
+            raise UsageError(f"--words {options.words} is not possible; use at least 1.")
         return _text_schema(options.words, num_classes)
     try:
         shape = tuple(int(part) for part in (options.shape or "1,28,28").split(","))
@@ -91,14 +93,14 @@ def _asked_schema(options: argparse.Namespace) -> Schema | None:
         shape = ()
     # A shape that needs gigabytes for one example is a typing error.
     if not shape or min(shape) < 1 or math.prod(shape) > 10**8:
-        raise UserError(f"--shape {options.shape} cannot be read; write 3,32,32 or 13.")
+        raise UsageError(f"--shape {options.shape} cannot be read; write 3,32,32 or 13.")
     return Schema.numbered("images" if len(shape) == 3 else "numbers", shape, num_classes)
 
 
 def _describe(schema: Schema) -> str:
     if schema.kind == "tokens":
-        return f"text of {schema.shape[0]} words"
-    return f"{'x'.join(str(side) for side in schema.shape)} {schema.kind}"
+        return f"{schema.shape[0]} words"
+    return "x".join(str(side) for side in schema.shape)
 
 
 def _size(count: int) -> str:

@@ -13,7 +13,7 @@ from aequa_flwr.cli.federation import LocalFederation, Size, choose_port, local_
 from aequa_flwr.cli.show import ProgressView, show_record
 from aequa_flwr.config import DATASETS, PARTITIONS, RunConfig
 from aequa_flwr.data import federated_data
-from aequa_flwr.errors import UserError
+from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.progress import ProgressReader
 from aequa_flwr.record import (
     RECORD_FILE,
@@ -143,7 +143,7 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
     for pair in options.set:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise UserError(f"--set {pair} cannot be read; write --set KEY=VALUE.")
+            raise UsageError(f"--set {pair} cannot be read; write --set KEY=VALUE.")
         values[key] = value
     for key in _OPTIONS:
         given = getattr(options, key.replace("-", "_"))
@@ -167,7 +167,7 @@ def _choose_size(
 ) -> Size:
     for name, value in (("--workers", workers), ("--nodes", nodes)):
         if value is not None and value < 1:
-            raise UserError(f"{name} {value} is not possible; use at least 1.")
+            raise UsageError(f"{name} {value} is not possible; use at least 1.")
     gpus = _count_gpus(config.device)
     most = gpus or _count_cores()
     if workers is not None and workers > most:

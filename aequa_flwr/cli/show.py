@@ -44,7 +44,7 @@ class ProgressView:
     def __enter__(self) -> "ProgressView":
         if self._console.is_terminal:
             columns = (
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 TextColumn("{task.fields[note]}"),
             )
@@ -62,7 +62,7 @@ class ProgressView:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=text, note="")
         else:
-            self._console.print(text)
+            self._console.print(text, markup=False)
 
     def show(self, progress: Progress) -> None:
         """Show where the run is now."""
@@ -74,7 +74,7 @@ class ProgressView:
         over = progress.done == progress.total
         if progress.stage != self._stage or over or now - self._last_line > _LINE_EVERY_S:
             self._stage, self._last_line = progress.stage, now
-            self._console.print(f"{text}  {note}".rstrip())
+            self._console.print(f"{text}  {note}".rstrip(), markup=False)
 
 
 def describe(progress: Progress) -> tuple[str, str]:

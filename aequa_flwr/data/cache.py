@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import time
+import tokenize
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +35,11 @@ _META = "meta.json"
 _PARTIAL = ".partial"
 # Writing takes seconds once the arrays are there; older than this, its process was killed.
 _ABANDONED_S = 3600
+# All that json, numpy (which parses a header as Python) and a codec raise for a damaged file.
+DAMAGED = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, EOFError),
+    *(SyntaxError, MemoryError, tokenize.TokenError),
+)
 _complained: set[Path] = set()
 
 
@@ -172,7 +178,7 @@ def _load(entry: Path, codec: Codec[T]) -> T | None:
         content = json.loads((entry / _META).read_text(encoding="utf-8"))
         arrays = {name: _map(entry, name, facts) for name, facts in content["arrays"].items()}
         return codec.decode(Bundle(arrays, content["meta"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError):
+    except DAMAGED:
         return None
 
 

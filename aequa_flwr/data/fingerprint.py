@@ -37,7 +37,7 @@ def content_key(label: Label, files: Files, notes: Path, count: Count) -> str:
     start need not read them. Where it cannot be written, every start does.
     """
     state = state_of(files)
-    where = json.dumps([*label, str(files.root.resolve())])
+    where = json.dumps([*label, str(files.root.resolve()), *files.by_name()])
     note = notes / f"{hashlib.sha256(where.encode()).hexdigest()[:32]}.json"
     noted = _read_note(note, state)
     if noted:

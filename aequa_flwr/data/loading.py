@@ -151,7 +151,13 @@ def _decode(bundle: Bundle) -> Dataset:
         return Examples(found[f"{name}.x"], found[f"{name}.y"], found.get(f"{name}.groups"))
 
     schema = Schema.from_json(bundle.meta["schema"])
-    return Dataset(bundle.meta["name"], part("train"), part("test"), schema)
+    dataset = Dataset(bundle.meta["name"], part("train"), part("test"), schema)
+    try:
+        for examples in (dataset.train, dataset.test):
+            check_examples(examples, schema, "The cache")
+    except DataError as error:
+        raise ValueError(str(error)) from error
+    return dataset
 
 
 _CODEC = Codec(_encode, _decode)

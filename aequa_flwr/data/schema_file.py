@@ -1,6 +1,7 @@
 """schema.json: the schema as a file that a federation's sites copy from each other."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,7 +12,19 @@ from aequa_flwr.data.schema import Schema
 SCHEMA_FILE = "schema.json"
 # A vocabulary of a million words takes about 15 MB; beyond this it is some other file.
 _MAX_BYTES = 50_000_000
+# Beside the words a schema holds classes and numbers, and quotes around each word.
+_MAX_WORD_BYTES = 30_000_000
 _AXES = {"images": 3, "tokens": 1}
+
+
+def check_vocabulary(vocabulary: Sequence[str], where: object) -> None:
+    """Raise DataError for more words than a schema or a reward's card can hold."""
+    size = sum(len(word.encode()) + 4 for word in vocabulary)
+    if size > _MAX_WORD_BYTES:
+        raise DataError(
+            f"{where} has {len(vocabulary):,} different words, together {size:,} bytes, and "
+            f"{_MAX_WORD_BYTES:,} are the most; split words apart or leave rare ones out."
+        )
 
 
 def save_schema(path: Path, schema: Schema) -> None:

@@ -14,6 +14,11 @@ from aequa_flwr.slim.width import Axis, Layout, Levels, channels
 
 # The widths of a network with BatchNorm (paper, appendix B): 0.25, 0.30, ..., 1.00.
 LADDER = tuple(step / 20 for step in range(5, 21))
+# The torch layers that treat each channel alone and hold nothing.
+CHANNELWISE = (
+    *("ReLU", "GELU", "Tanh", "Sigmoid", "Flatten"),
+    *("MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d"),
+)
 
 
 @dataclass(frozen=True)
@@ -206,6 +211,8 @@ class Channelwise(SlimLayer):
 
     def __init__(self, kind: str, **arguments: int) -> None:
         super().__init__()
+        if kind not in CHANNELWISE:
+            raise ValueError(f"{kind!r} is not channelwise; there are {', '.join(CHANNELWISE)}")
         self.description = PlainLayer(kind, arguments)
         self.layer = self.description.build()
 
@@ -285,6 +292,15 @@ class SlimBatchNorm2d(SlimLayer):
 class Composite(SlimLayer):
     """A layer made of named layers."""
 
+    def add_parts(self, parts: Mapping[str, SlimLayer]) -> None:
+        """Register the layers; raises TypeError for one that cannot be slimmed."""
+        for name, layer in parts.items():
+            if not isinstance(layer, SlimLayer):
+                kind = type(layer).__name__
+                instead = f'use Channelwise("{kind}")' if kind in CHANNELWISE else "use slim layers"
+                raise TypeError(f"layer {name} is a plain {kind}; {instead}")
+            self.add_module(name, layer)
+
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, SlimLayer]:
@@ -314,6 +330,7 @@ class SlimResidual(Composite):
 
     def __init__(self, main: SlimLayer, shortcut: SlimLayer) -> None:
         super().__init__()
+        self.add_parts({"main": main, "shortcut": shortcut})
         self.main, self.shortcut = main, shortcut
 
     @property

@@ -27,8 +27,7 @@ class SlimNetwork(Composite):
 
     def __init__(self, layers: Mapping[str, SlimLayer]) -> None:
         super().__init__()
-        for name, layer in layers.items():
-            self.add_module(name, layer)
+        self.add_parts(layers)
         self._layers = dict(layers)
 
     @property

@@ -49,6 +49,10 @@ class Levels:
 
     ladder: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        if list(self.ladder) != sorted({*self.ladder, 1.0}) or self.ladder[0] <= 0:
+            raise ValueError(f"a ladder must ascend from above 0 to 1.0, not {self.ladder}")
+
     def extent(self, width: float) -> int:
         """Rows at ``width``; at least one."""
         # 0.3 and 6 * 0.05 are one level.

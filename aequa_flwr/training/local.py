@@ -90,10 +90,18 @@ def train_locally(
                 x = crop_and_flip(x, data.black, rng)
             widths.add(narrow or width)
             optimizer.zero_grad(set_to_none=True)
-            with compute.autocast():
-                loss, wide_loss = sandwich_loss(
-                    network, x, y, width, narrow, distillation=plan.distillation
-                )
+            try:
+                with compute.autocast():
+                    loss, wide_loss = sandwich_loss(
+                        network, x, y, width, narrow, distillation=plan.distillation
+                    )
+            except ValueError as error:  # torch: "Expected more than 1 value per channel"
+                if not network.has_levels or len(y) > 1:
+                    raise
+                raise TrainingError(
+                    "BatchNorm cannot normalise a single example; the participant needs two, and "
+                    "batch-size must be above 1"
+                ) from error
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             optimizer.step()
             total += wide_loss.detach()

@@ -12,9 +12,17 @@ from torch import nn
 
 from aequa_flwr.aggregation import AggregationError, MaskedSum
 from aequa_flwr.data import Examples, Schema
+from aequa_flwr.hosting import Host
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim import Axis, Layouts, Levels, Params, embed, extract
-from aequa_flwr.slim.layers import LADDER, SlimBatchNorm2d
+from aequa_flwr.slim.layers import (
+    LADDER,
+    Channelwise,
+    SlimBatchNorm2d,
+    SlimConv2d,
+    SlimLinear,
+)
+from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.plain import build_plain
 from aequa_flwr.training import (
     LocalPlan,
@@ -178,6 +186,27 @@ def test_a_single_last_example_joins_the_batch_before_it() -> None:
     plan = LocalPlan((0.05,), 13, 0.9, p_min=None)
     one_left = train_locally(network, network.dump(), 1.0, resident(40), plan, rng_for(3), CPU)
     assert np.isfinite(one_left.loss)
+
+
+def test_one_example_that_cannot_be_normalised_is_that_participants_failure() -> None:
+    network = SlimNetwork(
+        {
+            "pool": Channelwise("AdaptiveAvgPool2d", output_size=1),
+            "conv": SlimConv2d(2, 4, 1, slim_in=False),
+            "bn": SlimBatchNorm2d(4),
+            "flatten": Channelwise("Flatten"),
+            "fc": SlimLinear(4, 5, slim_out=False),
+        }
+    )
+    data = {"small": resident(1), "large": resident(8)}
+    host = Host(network, CPU, data.__getitem__, seed=1)
+    plan = LocalPlan((0.05,), 16, 0.9, p_min=None)
+    part = host.train_round(1, {"small": 1.0, "large": 1.0}, network.dump(), plan)
+    assert [line.name for line in part.trained] == ["large"]
+    assert part.refused is not None
+    assert "BatchNorm cannot normalise a single example" in part.refused["small"]
+    _, refused = host.train_alone(["small", "large"], network.dump(), plan)
+    assert list(refused) == ["small"]
 
 
 def test_calibration_gives_an_untrained_level_its_statistics_and_no_other() -> None:

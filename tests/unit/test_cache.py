@@ -161,6 +161,13 @@ def test_bad_data_leaves_nothing_behind(spec: DataSpec) -> None:
     assert not list(Path(spec.cache_dir).glob(".*"))
 
 
+def overwrite(path: Path, start: int, content: bytes) -> None:
+    data = bytearray(path.read_bytes())
+    start %= len(data)
+    data[start : start + len(content)] = content
+    path.write_bytes(data)
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
@@ -171,6 +178,9 @@ def cut(path: Path) -> None:
         ("train.x.npy", cut),
         ("train.x.npy", Path.unlink),
         ("test.y.npy", lambda path: path.write_bytes(b"x" * path.stat().st_size)),
+        # NumPy parses a header as Python; labels of the right size that are no classes.
+        ("test.y.npy", lambda path: overwrite(path, 10, b"{ " * 50)),
+        ("train.y.npy", lambda path: overwrite(path, -8, b"\xff" * 8)),
         ("meta.json", cut),
         ("meta.json", Path.unlink),
         ("meta.json", lambda path: path.write_text("[]")),

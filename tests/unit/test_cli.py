@@ -71,7 +71,9 @@ def test_bad_input_is_one_sentence_and_nothing_is_left(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = run_main(capsys, "run", *arguments)
-    assert code == 1
+    # 2 is for options that cannot be meant; what is not there today may be tomorrow.
+    not_there = any(word in says for word in ("nowhere", "this machine", " participants "))
+    assert code == (1 if not_there else 2)
     assert says in err
     assert err.startswith("aequa: ")
     assert err.count("\n") == 1
@@ -132,7 +134,7 @@ def test_networks_are_listed_with_what_each_width_costs(
     assert code == 0
     # 13 x 64 + 64 + 64 x 64 + 64 + 64 x 2 + 2
     assert "5,186" in out
-    assert "13 numbers" in out
+    assert "13 to 2" in out
 
 
 @pytest.mark.parametrize(
@@ -145,13 +147,14 @@ def test_networks_are_listed_with_what_each_width_costs(
         (("cnn", "--classes", "1"), "use at least 2"),
         (("lstm", "--words", "0"), "use at least 1"),
         (("cnn", "--words", "9"), "takes images"),
+        (("cnn", "--words", "9", "--shape", "3"), "--shape and --words exclude each other"),
     ],
 )
 def test_networks_refuses_in_a_sentence(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
 ) -> None:
     code, _, err = run_main(capsys, "networks", *arguments)
-    assert code == 1
+    assert code == (2 if arguments[1:] and "takes" not in says else 1)
     assert says in err
 
 
@@ -168,7 +171,20 @@ def test_data_says_what_is_there_and_writes_the_schema_once(
     code, _, err = run_main(capsys, *arguments, "--schema", str(schema))
     assert code == 1
     assert "exists already" in err
-    code, _, err = run_main(capsys, "data", "--dataset", "images", "--data-dir", str(tmp_path))
+    (tmp_path / "odd.tsv").write_text("[/red]\ta b\n[bold]x\tb a\n" * 5, encoding="utf-8")
+    odd = ("data", "--dataset", "text", "--data-dir", str(tmp_path / "odd.tsv"))
+    code, out, _ = run_main(capsys, *odd, "--cache-dir", str(tmp_path / "[c"))
+    assert code == 0
+    assert "[/red]" in out
+    assert "[bold]x" in out
+    assert str(tmp_path / "[c") in out
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    code, out, _ = run_main(capsys, *odd, "--cache-dir", str(tmp_path / "file"))
+    assert code == 0
+    assert "is kept in" not in out
+    (tmp_path / "none").mkdir()
+    pictures = ("data", "--dataset", "images", "--data-dir", str(tmp_path / "none"))
+    code, _, err = run_main(capsys, *pictures)
     assert code == 1
     assert "holds no class folder" in err
 

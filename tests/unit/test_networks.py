@@ -140,7 +140,8 @@ def test_a_network_that_does_not_fit_the_data_says_so(
 OWN = '''
 import torch
 from torch import nn
-from aequa_flwr.slim.layers import Channelwise, SlimConv2d, SlimLayer, SlimLinear
+from aequa_flwr.slim.layers import (
+    Channelwise, SlimBatchNorm2d, SlimConv2d, SlimLayer, SlimLinear, SlimResidual)
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.plain import PlainLayer
 
@@ -194,6 +195,38 @@ class Lies(Scale):
 def lying(schema):
     return SlimNetwork({**make(schema).parts, "lies": Lies()})
 
+def plain_inside(schema):
+    return SlimNetwork({"r": nn.ReLU()})
+
+def plain_conv(schema):
+    return SlimNetwork({"c": nn.Conv2d(1, 2, 3)})
+
+def half_residual(schema):
+    return SlimNetwork({"r": SlimResidual(SlimNetwork({}), nn.Identity())})
+
+def not_channelwise(schema):
+    return SlimNetwork({"d": Channelwise("Dropout")})
+
+def nothing_slim(schema):
+    return SlimNetwork({"f": Channelwise("Flatten"),
+                        "fc": SlimLinear(784, schema.num_classes, slim_in=False, slim_out=False)})
+
+def descending(schema):
+    return SlimNetwork({"bn": SlimBatchNorm2d(4, (1.0, 0.5))})
+
+def two_ladders(schema):
+    return SlimNetwork({
+        "conv": SlimConv2d(1, 8, 3, slim_in=False),
+        "bn1": SlimBatchNorm2d(8),
+        "bn2": SlimBatchNorm2d(8, (0.5, 1.0)),
+        "pool": Channelwise("AdaptiveAvgPool2d", output_size=1),
+        "flatten": Channelwise("Flatten"),
+        "fc": SlimLinear(8, schema.num_classes, slim_out=False),
+    })
+
+def leaving(schema):
+    raise SystemExit(3)
+
 def crashing(schema):
     raise ZeroDivisionError("no luck")
 
@@ -208,6 +241,7 @@ def own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "my_nets" / "__init__.py").write_text("", encoding="utf-8")
     (tmp_path / "my_nets" / "small.py").write_text(OWN, encoding="utf-8")
     (tmp_path / "my_nets" / "broken.py").write_text("import nowhere_to_be_found\n")
+    (tmp_path / "my_nets" / "leaves.py").write_text("import sys\nsys.exit(4)\n")
     monkeypatch.setenv(IMPORT_PATH, str(tmp_path))
     monkeypatch.setattr(sys, "path", list(sys.path))
     for module in [name for name in sys.modules if name.split(".")[0] == "my_nets"]:
@@ -235,7 +269,16 @@ def test_a_users_own_network_is_found_checked_and_built(own_package: str) -> Non
         ("my_nets.small:crashing", "cannot be built: ZeroDivisionError: no luck"),
         ("my_nets.small:plain_torch", "returned Linear; build a SlimNetwork"),
         ("my_nets.small:sliced_classes", r"returns shape \(3, 3\) for 3 examples"),
-        ("my_nets.small:wrong_block", "cannot be slimmed"),
+        ("my_nets.small:wrong_block", "cannot be slimmed .layer fc at width 0.3; look at"),
+        ("my_nets.small:plain_inside", 'layer r is a plain ReLU; use Channelwise."ReLU"'),
+        ("my_nets.small:plain_conv", "layer c is a plain Conv2d; use slim layers"),
+        ("my_nets.small:half_residual", "layer shortcut is a plain Identity"),
+        ("my_nets.small:not_channelwise", "'Dropout' is not channelwise; there are ReLU, GELU"),
+        ("my_nets.small:nothing_slim", "has nothing that shrinks with the width"),
+        ("my_nets.small:descending", "a ladder must ascend from above 0 to 1.0"),
+        ("my_nets.small:two_ladders", "BatchNorm of different ladders"),
+        ("my_nets.small:leaving", "cannot be built: SystemExit: 3"),
+        ("my_nets.leaves:make", "cannot be imported .SystemExit: 4"),
         ("my_nets.small:undescribed", r"do not describe their tensors \(scale.scale\)"),
         ("my_nets.small:lying", "at width 0.3 the ordinary network of its sub-network gives other"),
     ],

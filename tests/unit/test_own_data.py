@@ -1,6 +1,7 @@
 import contextlib
 import io
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -452,3 +453,38 @@ def test_a_file_that_is_no_schema_is_refused(tmp_path: Path) -> None:
         file.truncate(50_000_001)
     with pytest.raises(DataError, match="is larger than 50,000,000 bytes"):
         load_schema(path)
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_images_beside_class_folders_are_not_a_class(tmp_path: Path, part: str) -> None:
+    for place in ("train", "test"):
+        (tmp_path / place).mkdir()
+        Image.fromarray(pixels(4, 4)).save(tmp_path / place / "1.png")
+    if part == "test":
+        for name in ("a", "b"):
+            (tmp_path / "train" / name).mkdir()
+            Image.fromarray(pixels(4, 4)).save(tmp_path / "train" / name / "1.png")
+    with pytest.raises(DataError, match=f"{part} holds images and no class folder; sort them"):
+        load("images", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "header", ["{", "{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000000000,), }"]
+)
+def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path, header: str) -> None:
+    text = header.encode().ljust(117) + b"\n"
+    content = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with zipfile.ZipFile(tmp_path / "train.npz", "w") as archive:
+        archive.writestr("x.npy", content)
+        archive.writestr("y.npy", content)
+    with pytest.raises(DataError, match=r"train\.npz is truncated or not an \.npz file"):
+        load("arrays", tmp_path)
+
+
+def test_a_vocabulary_that_no_card_can_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aequa_flwr.data.schema_file._MAX_WORD_BYTES", 20)
+    write_tsv(tmp_path / "train.tsv")
+    with pytest.raises(DataError, match=r"has 6 different words, together \d+ bytes, and 20 are"):
+        load("text", tmp_path, cache_dir=str(tmp_path / "cache"))

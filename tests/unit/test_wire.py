@@ -18,7 +18,7 @@ from aequa_flwr.slim import Axis, Layouts, Levels, Params, extract
 LAYOUTS: Layouts = {
     "w": (Axis(6), Axis(4)),
     "free": (3,),
-    "bn": (Levels((0.3, 0.5, 0.9)), Axis(6)),
+    "bn": (Levels((0.3, 0.5, 1.0)), Axis(6)),
 }
 NAMES = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=5)
 
@@ -88,7 +88,7 @@ def test_round_task() -> None:
 
 @given(
     widths=st.dictionaries(
-        st.text(min_size=1, max_size=5), st.sampled_from([0.3, 0.5, 0.9]), max_size=4
+        st.text(min_size=1, max_size=5), st.sampled_from([0.3, 0.5, 1.0]), max_size=4
     ),
     weight=st.integers(1, 100_000),
 )
@@ -171,7 +171,7 @@ BAD_PARTS: list[tuple[Callable[[RecordDict], None], str]] = [
 
 @pytest.mark.parametrize(("damage", "says"), BAD_PARTS)
 def test_a_malformed_part_is_refused(damage: Callable[[RecordDict], None], says: str) -> None:
-    asked = {"a": 0.5, "b": 0.9}
+    asked = {"a": 0.5, "b": 1.0}
     content = wire.encode_round_part(3, part_of(asked))
     damage(content)
     with pytest.raises(wire.WireError, match=says):

@@ -119,7 +119,10 @@ def _labels(y: npt.NDArray[Any], path: Path) -> Indices:
         )
     if len(y) and not (y.min() >= 0 and y.max() <= _MAX_LABEL):
         worst = int(y.min()) if y.min() < 0 else int(y.max())
-        raise DataError(f"{path} has the label {worst} in y; number the classes from 0 on.")
+        raise DataError(
+            f"{path} has the label {worst} in y; number the classes from 0 on, up to "
+            f"{_MAX_LABEL:,} at most."
+        )
     return y.astype(np.int64)
 
 

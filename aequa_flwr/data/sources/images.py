@@ -47,6 +47,11 @@ def _find(data_dir: Path) -> Files:
     """Find images by their suffix; other files, hidden ones and folders are left alone."""
     root = check_folder(data_dir, "create it and put a folder of images for each class there")
     parts = [root / part for part in PARTS if _folders(root / part)]
+    for part in PARTS:
+        if not _folders(root / part) and any(_is_image(p) for p in _entries(root / part)):
+            raise MissingError(
+                f"{root / part} holds images and no class folder; sort them into {part}/CLASS/."
+            )
     found: list[Path] = []
     for folder in [name for part in parts or [root] for name in _folders(part)]:
         images = [path for path in folder.iterdir() if _is_image(path)]
@@ -73,9 +78,11 @@ def _is_image(path: Path) -> bool:
 
 
 def _folders(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    return [p for p in _entries(folder) if p.is_dir() and not p.name.startswith(".")]
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def _decode(files: Files, _max_length: int, count: Count) -> Dataset:

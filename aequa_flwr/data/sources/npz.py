@@ -1,6 +1,7 @@
 """Reading .npz files that somebody else wrote."""
 
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -12,13 +13,17 @@ import numpy.typing as npt
 
 from aequa_flwr.data.examples import DataError
 
-# RuntimeError: an archive with a password, or compressed in a way that Python does not know.
+# NumPy parses a header as Python and allocates what it claims. RuntimeError: an archive with a
+# password, or compressed in a way that Python does not know.
 _UNREADABLE = (
     OSError,
     ValueError,
     EOFError,
     KeyError,
     RuntimeError,
+    SyntaxError,
+    MemoryError,
+    tokenize.TokenError,
     struct.error,
     zipfile.BadZipFile,
     zlib.error,

@@ -32,7 +32,9 @@ class Parts:
 
 def find_parts(path: Path, suffix: str) -> Files:
     """Find ``train`` and ``test`` with ``suffix`` in a folder, or take the one file named."""
-    if path.is_file() and path.suffix == suffix:
+    if path.is_file():
+        if path.suffix.lower() != suffix:
+            raise DataError(f"{path} is not a {suffix} file; name one, or a folder with them.")
         return with_schema(path.parent, [path])
     root = check_folder(path, f"create it and put train{suffix} there")
     found = [root / f"{part}{suffix}" for part in PARTS if (root / f"{part}{suffix}").is_file()]

@@ -10,6 +10,7 @@ import numpy as np
 from aequa_flwr.data.examples import DataError, Dataset, Examples
 from aequa_flwr.data.saying import Count
 from aequa_flwr.data.schema import UNKNOWN, Schema
+from aequa_flwr.data.schema_file import check_vocabulary
 from aequa_flwr.data.sources.own import (
     check_classes,
     class_numbers,
@@ -74,6 +75,7 @@ def text_schema(train: Sequence[Text], classes: tuple[str, ...], max_length: int
     """Return the schema of a whole data set: its words are those of the training part."""
     length = min(max_length, max(len(text.words) for text in train))
     vocabulary = make_vocabulary(text.words for text in train)
+    check_vocabulary(vocabulary, train[0].where.rpartition(",")[0])
     return Schema("tokens", (length,), classes, vocabulary=vocabulary)
 
 

@@ -97,12 +97,12 @@ def image_shape(network: str, schema: Schema, *, least: int) -> tuple[int, int, 
     if len(schema.shape) != 3:
         raise NetworkError(
             f"The network {network} takes images, and the examples have shape {schema.shape}; "
-            "choose another with --set network=..., `aequa networks` lists them."
+            "choose another with --network (mlp for tables, lstm for text)."
         )
     in_channels, height, width = schema.shape
     if min(height, width) < least:
         raise NetworkError(
             f"The network {network} takes images of at least {least}x{least}, and these are "
-            f"{height}x{width}; choose another with --set network=..."
+            f"{height}x{width}; choose another with --network."
         )
     return in_channels, height, width

@@ -20,7 +20,7 @@ def lstm(schema: Schema, *, embedding_size: int = 300, hidden_size: int = 256) -
     if schema.kind != "tokens":
         raise NetworkError(
             "The network lstm takes text, and the examples are "
-            f"{schema.kind}; choose another with --set network=..., `aequa networks` lists them."
+            f"{schema.kind}; choose another with --network."
         )
     half, quarter = hidden_size // 2, hidden_size // 4
     linear = {

@@ -10,7 +10,7 @@ from aequa_flwr.slim.network import NetworkError, SlimNetwork
 def mlp(schema: Schema, *, num_hidden: int = 64) -> SlimNetwork:
     """Build three linear layers; an example of any shape is flattened."""
     if schema.kind == "tokens":
-        raise NetworkError("The network mlp takes numbers, not text; use --set network=lstm.")
+        raise NetworkError("The network mlp takes numbers, not text; use --network lstm.")
     return SlimNetwork(
         {
             "flatten": Channelwise("Flatten"),

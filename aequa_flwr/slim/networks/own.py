@@ -13,7 +13,7 @@ from aequa_flwr.data.schema import Schema
 from aequa_flwr.slim.network import NetworkError, SlimNetwork
 from aequa_flwr.slim.plain import build_plain
 from aequa_flwr.slim.subnet import embed, extract
-from aequa_flwr.slim.width import shape_at
+from aequa_flwr.slim.width import Levels, shape_at
 
 # Where `aequa run` was started: a package that lies there is found without being installed.
 IMPORT_PATH = "AEQUA_IMPORT_PATH"
@@ -30,7 +30,8 @@ def import_builder(name: str) -> Callable[[Schema], object]:
         sys.path.append(folder)  # last, so that nothing there hides an installed package
     try:
         builder = getattr(importlib.import_module(module_name), function)
-    except Exception as error:  # an import runs the user's code: anything can come out of it
+    # An import runs the user's code: anything can come out of it, sys.exit() too.
+    except (Exception, SystemExit) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise NetworkError(
             f"The network {name} cannot be imported ({reason}); it must be module:function of a "
@@ -52,7 +53,7 @@ def check_network(name: str, builder: Callable[[Schema], object], schema: Schema
         network = builder(schema)
     except NetworkError:
         raise
-    except Exception as error:  # the user's code
+    except (Exception, SystemExit) as error:  # the user's code
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise NetworkError(f"The network {name} cannot be built: {reason}.") from error
     if not isinstance(network, SlimNetwork):
@@ -60,18 +61,31 @@ def check_network(name: str, builder: Callable[[Schema], object], schema: Schema
             f"The network {name} returned {type(network).__name__}; build a SlimNetwork of slim "
             "layers (aequa_flwr.slim.layers)."
         )
-    _check_layouts(name, network)
     training = network.training
     network.eval()
     try:
+        _check_layouts(name, network)
         for width in _WIDTHS:
             _check_width(name, network, schema, width)
     except NetworkError:
         raise
     except Exception as error:  # a layer of the user's, or layers that do not fit each other
         reason = " ".join(str(error).split())[:300]
-        raise NetworkError(f"The network {name} cannot be slimmed: {reason}.") from error
+        where = _failing_layer(network, schema)
+        raise NetworkError(f"The network {name} cannot be slimmed{where}: {reason}.") from error
     return network.train(training)
+
+
+def _failing_layer(network: SlimNetwork, schema: Schema) -> str:
+    """Return the first layer that cannot run, with the usual cause; empty if all can."""
+    for width in _WIDTHS:
+        x = _inputs(schema)
+        for name, layer in network.parts.items():
+            try:
+                x = layer(x, width)
+            except Exception:  # which one it was is all that matters here
+                return f" (layer {name} at width {width:g}; look at slim_in, in_block and sizes)"
+    return ""
 
 
 def _check_layouts(name: str, network: SlimNetwork) -> None:
@@ -82,6 +96,11 @@ def _check_layouts(name: str, network: SlimNetwork) -> None:
             f"The network {name} cannot be slimmed: the layouts of its layers do not describe "
             f"their tensors ({', '.join(odd[:3])})."
         )
+    ladders = {layout[0] for layout in network.layouts.values() if isinstance(layout[0], Levels)}
+    if len(ladders) > 1:
+        raise NetworkError(f"The network {name} has BatchNorm of different ladders; use one.")
+    if network.num_parameters(_WIDTHS[0]) == network.num_parameters():
+        raise NetworkError(f"The network {name} has nothing that shrinks with the width.")
 
 
 def _check_width(name: str, network: SlimNetwork, schema: Schema, width: float) -> None:
