@@ -50,7 +50,7 @@ def test_a_round_on_sst(tmp_path: Path, marked_env: dict[str, str]) -> None:
     """Every stage with the paper's LSTM; one round teaches it nothing yet."""
     record = run_and_read(
         tmp_path / "run", marked_env, "--dataset", "sst", "--data-dir", str(DATA), "--rounds", "1",
-        "--participants", "2", "--set", "max-levels=3", "--set", "held-out-fraction=0.8",
+        "--participants", "2", "--set", "max-levels=3", "--set", "held-out-fraction=0",
     )  # fmt: skip
     assert record["data"]["num_validation"] == 2_210
     assert [point["width"] for point in record["curve"]][-1] == 1.0
