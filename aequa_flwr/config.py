@@ -165,6 +165,9 @@ class RunConfig(BaseModel):
         description="step: x0.1 at 50 % and 75 % of the rounds; paper: step from 100 rounds on",
     )
     momentum: float = Field(0.9, ge=0.0, lt=1.0)
+    clip_norm: float = Field(
+        0.0, ge=0.0, description="largest norm of the gradients of a step; 0 does not clip"
+    )
     p_min: float = Field(0.25, gt=0.0, le=1.0, description="narrowest width")
     p_max: float = Field(1.0, gt=0.0, le=1.0, description="widest width")
     max_levels: int = Field(

@@ -50,8 +50,7 @@ def train_alone(message: Message, context: Context) -> Message:
         for server_round in range(1, config.rounds + 1)
         for rate in _rates(config, server_round)
     )
-    augmented = config.augmentation != "none"
-    plan = LocalPlan(rates, config.batch_size, config.momentum, None, augmented=augmented)
+    plan = _plan(config, rates, p_min=None)
     host = _host(config, *_site(context))
     models, refused = host.train_alone(task.names, task.params, plan)
     return Message(wire.encode_alone_reply(wire.AloneReply(models, refused)), reply_to=message)
@@ -65,16 +64,21 @@ def train_round(message: Message, context: Context) -> Message:
     host = _host(config, *_site(context))
     # With a single sub-network there is nothing to draw: one pass, which is FedAvg.
     single = len(host.network.levels(config.p_min, config.p_max)) == 1
-    plan = LocalPlan(
-        _rates(config, task.server_round),
-        config.batch_size,
-        config.momentum,
-        p_min=None if single else config.p_min,
-        distillation=config.distillation,
-        augmented=config.augmentation != "none",
-    )
+    plan = _plan(config, _rates(config, task.server_round), p_min=None if single else config.p_min)
     part = host.train_round(task.server_round, task.widths, task.params, plan)
     return Message(wire.encode_round_part(task.server_round, part), reply_to=message)
+
+
+def _plan(config: RunConfig, rates: tuple[float, ...], *, p_min: float | None) -> LocalPlan:
+    return LocalPlan(
+        rates,
+        config.batch_size,
+        config.momentum,
+        p_min,
+        distillation=config.distillation,
+        augmented=config.augmentation != "none",
+        clip_norm=config.clip_norm,
+    )
 
 
 def _rates(config: RunConfig, server_round: int) -> tuple[float, ...]:

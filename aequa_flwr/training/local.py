@@ -26,7 +26,8 @@ class LocalPlan:
     ``learning_rates`` has one entry for each epoch. ``p_min`` is where the drawn widths begin;
     None trains at the received width alone, which at width 1.0 is plain FedAvg. With
     ``distillation`` the narrow pass learns from the wide one's detached soft-max, not from
-    the labels. ``augmented`` crops and mirrors images at random.
+    the labels. ``augmented`` crops and mirrors images at random. ``clip_norm`` bounds the norm of
+    all gradients of a step together; 0 does not.
     """
 
     learning_rates: tuple[float, ...]
@@ -35,6 +36,7 @@ class LocalPlan:
     p_min: float | None
     distillation: bool = False
     augmented: bool = False
+    clip_norm: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ def train_locally(
                     "batch-size must be above 1"
                 ) from error
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            if plan.clip_norm:
+                torch.nn.utils.clip_grad_norm_(network.parameters(), plan.clip_norm)
             optimizer.step()
             total += wide_loss.detach()
             num_steps += 1

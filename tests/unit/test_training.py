@@ -63,6 +63,24 @@ def test_without_random_widths_it_is_plain_sgd_on_a_plain_network() -> None:
         np.testing.assert_allclose(result.params[name], parameter.detach().numpy(), atol=1e-5)
 
 
+def test_clipping_bounds_a_step_and_a_large_bound_changes_nothing() -> None:
+    network, data = build_network("small-cnn", SCHEMA), batch(16)
+    initial = network.dump()
+
+    def step(clip_norm: float) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+        one_step = LocalPlan((1.0,), 16, 0.0, None, clip_norm=clip_norm)
+        trained = train_locally(network, initial, 1.0, data, one_step, rng_for(1), CPU).params
+        return {key: trained[key] - initial[key] for key in trained}
+
+    free, loose, tight = step(0.0), step(1e6), step(0.01)
+    norms = [np.sqrt(sum((u**2).sum() for u in us.values())) for us in (free, tight)]
+    assert norms[0] > 0.1
+    assert norms[1] == pytest.approx(0.01, rel=1e-3)
+    for key, update in free.items():
+        np.testing.assert_array_equal(update, loose[key])
+        np.testing.assert_allclose(tight[key], update * 0.01 / norms[0], rtol=1e-3, atol=1e-6)
+
+
 def test_the_same_rng_gives_the_same_bits_and_another_gives_others() -> None:
     network, data = build_network("small-cnn", SCHEMA), batch()
     initial = network.dump()
