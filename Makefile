@@ -33,6 +33,7 @@ lint: $(READY) ## format the code and fix what can be fixed
 bench: $(READY) ## print the figures that the README quotes
 	"$(BIN)/python" benchmarks/round_ratio.py
 	"$(BIN)/python" benchmarks/allocation.py
+	"$(BIN)/python" benchmarks/width_cost.py
 
 clean: ## remove the environment and caches; runs/ stays
 	rm -rf "$(VENV)" .mypy_cache .ruff_cache .hypothesis
