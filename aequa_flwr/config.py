@@ -67,7 +67,7 @@ RECIPES: Mapping[str, Recipe] = {
     "svhn": Recipe("large-cnn", 50, 128, 0.01),
     "cifar10": Recipe("resnet18", 100, 128, 0.01),
     "cifar100": Recipe("resnet18", 100, 128, 0.01),
-    "sst": Recipe("lstm", 100, 128, 0.5),
+    "sst": Recipe("lstm", 100, 128, 0.25),
     "femnist": Recipe("femnist-cnn", 50, 128, 0.01, partition="natural"),
     "images": Recipe("cnn", 50, 32, 0.01),
     "arrays": Recipe("cnn", 50, 32, 0.01),
