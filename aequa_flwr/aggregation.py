@@ -8,7 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Layout, Layouts, Levels, ladder_of, prefix, shape_at
+from aequa_flwr.slim.width import (
+    Layout,
+    Layouts,
+    Levels,
+    is_switchable,
+    levels_held,
+    prefix,
+    shape_at,
+)
 
 Int64 = npt.NDArray[np.int64]
 K = TypeVar("K", bound=float)
@@ -63,15 +71,14 @@ class MaskedSum:
         if sub_params.keys() != self.layouts.keys():
             odd = sorted(sub_params.keys() ^ self.layouts.keys())
             raise AggregationError(f"tensors missing or unknown: {', '.join(odd)}")
-        ladder = ladder_of(self.layouts)
-        held = Levels(ladder).extent(width) if ladder else 0
+        held = levels_held(self.layouts, width)
         rows = range(held) if levels is None else sorted(levels)
         if not all(0 <= row < held for row in rows):
             raise AggregationError(f"a level was trained that width {width:g} does not hold")
         sums, bound = {}, 0
         for name, value in sub_params.items():
             fixed, largest = _fixed_point(name, value, self.layouts[name], width, weight)
-            if _is_switchable(self.layouts[name]):
+            if is_switchable(self.layouts[name]):
                 fixed[[row for row in range(len(fixed)) if row not in rows]] = 0
             sums[name], bound = fixed, max(bound, largest)
         one = replace(
@@ -127,10 +134,6 @@ class MaskedSum:
         for width, weight in sorted(self.weights.items(), reverse=True):
             total += weight
             yield prefix(layout, width), total
-
-
-def _is_switchable(layout: Layout) -> bool:
-    return bool(layout) and isinstance(layout[0], Levels)
 
 
 def _added(one: Mapping[K, int], other: Mapping[K, int]) -> dict[K, int]:

@@ -10,7 +10,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, MessageType, RecordDict
 from aequa_flwr.aggregation import SCALE, AggregationError, Int64, MaskedSum
 from aequa_flwr.hosting import RoundPart, Trained
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Layouts, Levels, ladder_of, prefix, shape_at
+from aequa_flwr.slim.width import Layouts, levels_held, prefix, shape_at
 
 # Raise it with every change of a record; a node of another version is refused when it joins.
 PROTOCOL_VERSION = 2
@@ -248,8 +248,7 @@ def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> Mask
 def _read_levels(head: ConfigRecord, layouts: Layouts, width: float, total: int) -> dict[int, int]:
     """Read who trained which level of BatchNorm: at most everybody, none that nobody holds."""
     levels, weights = _list(head, "sum-levels", int), _list(head, "sum-level-weights", int)
-    ladder = ladder_of(layouts)
-    held = Levels(ladder).extent(width) if ladder else 0
+    held = levels_held(layouts, width)
     if len(levels) != len(weights) or len(set(levels)) != len(levels):
         raise WireError("the levels and weights of the sum do not match")
     if not all(0 <= level < held for level in levels) or not all(0 < w <= total for w in weights):

@@ -10,27 +10,15 @@ stands that of the multiply-adds, which is what a processor with no other costs 
 import argparse
 import statistics
 import time
-from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 
 from aequa_flwr.data import Schema
 from aequa_flwr.slim.cost import cost_at
-from aequa_flwr.slim.networks import build_network
+from aequa_flwr.slim.networks import HOMES, build_network
 
 WIDTHS = (0.25, 0.5, 1.0)
-TEXT = replace(
-    Schema.numbered("tokens", (20,), 5), vocabulary=tuple(str(word) for word in range(18_278))
-)
-# The examples that the paper uses each network for.
-SCHEMAS = {
-    "cnn": Schema.numbered("images", (1, 28, 28), 10),
-    "large-cnn": Schema.numbered("images", (3, 32, 32), 10),
-    "femnist-cnn": Schema.numbered("images", (1, 28, 28), 62),
-    "resnet18": Schema.numbered("images", (3, 32, 32), 10),
-    "lstm": TEXT,
-}
 
 
 def inputs_of(schema: Schema, count: int) -> torch.Tensor:
@@ -40,7 +28,7 @@ def inputs_of(schema: Schema, count: int) -> torch.Tensor:
 
 
 def measure(name: str, batch: int, repeats: int) -> dict[float, list[float]]:
-    schema = SCHEMAS[name]
+    schema = HOMES[name]
     network = build_network(name, schema)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9, foreach=True)
     x, y = inputs_of(schema, batch), torch.randint(0, schema.num_classes, (batch,))
@@ -58,14 +46,14 @@ def measure(name: str, batch: int, repeats: int) -> dict[float, list[float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--network", choices=list(SCHEMAS), action="append")
+    parser.add_argument("--network", choices=list(HOMES), action="append")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    for name in options.network or SCHEMAS:
+    for name in options.network or HOMES:
         seconds = measure(name, options.batch, options.repeats)
-        network, schema = build_network(name, SCHEMAS[name]), SCHEMAS[name]
+        network, schema = build_network(name, HOMES[name]), HOMES[name]
         full = cost_at(network, schema, 1.0).multiply_adds
         for width in WIDTHS[:-1]:
             ratios = sorted(a / b for a, b in zip(seconds[width], seconds[1.0], strict=True))

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +10,7 @@ from aequa_flwr.data import Schema
 from aequa_flwr.errors import UsageError
 
 _WIDTHS = (0.25, 0.5, 0.75, 1.0)
-# The length of a text that costs are counted for: SST's sentences have 19 words on average.
+# The length of a text that costs are counted for.
 _WORDS_PER_TEXT = 20
 
 
@@ -36,7 +35,7 @@ def add_networks(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def networks_command(options: argparse.Namespace, console: Console) -> int:
     """Print the table; returns the exit code."""
     from aequa_flwr.slim.cost import cost_at
-    from aequa_flwr.slim.networks import BUILDERS, build_network
+    from aequa_flwr.slim.networks import BUILDERS, HOMES, build_network
 
     asked = _asked_schema(options)
     names = [options.name] if options.name else list(BUILDERS)
@@ -46,7 +45,7 @@ def networks_command(options: argparse.Namespace, console: Console) -> int:
     for heading in ("Width", "Parameters", "Multiply-adds", "File"):
         table.add_column(heading, justify="right")
     for name in names:
-        schema = asked or _HOMES.get(name, _HOMES["cnn"])
+        schema = asked or HOMES.get(name, HOMES["cnn"])
         network = build_network(name, schema)
         head = (name, f"{_describe(schema)} to {schema.num_classes}")
         for width in _WIDTHS:
@@ -56,23 +55,6 @@ def networks_command(options: argparse.Namespace, console: Console) -> int:
             head = ("", "")
     console.print(table)
     return 0
-
-
-def _text_schema(num_words: int, num_classes: int) -> Schema:
-    schema = Schema.numbered("tokens", (_WORDS_PER_TEXT,), num_classes)
-    return replace(schema, vocabulary=tuple(str(word) for word in range(num_words)))
-
-
-# What the paper uses each for; mlp is ours, and 30 numbers are as good an example as any.
-_HOMES = {
-    "cnn": Schema.numbered("images", (1, 28, 28), 10),
-    "small-cnn": Schema.numbered("images", (1, 8, 8), 10),
-    "large-cnn": Schema.numbered("images", (3, 32, 32), 10),
-    "femnist-cnn": Schema.numbered("images", (1, 28, 28), 62),
-    "resnet18": Schema.numbered("images", (3, 32, 32), 10),
-    "lstm": _text_schema(18_278, 5),
-    "mlp": Schema.numbered("numbers", (30,), 10),
-}
 
 
 def _asked_schema(options: argparse.Namespace) -> Schema | None:
@@ -86,7 +68,7 @@ def _asked_schema(options: argparse.Namespace) -> Schema | None:
             raise UsageError("--shape and --words exclude each other: --words is for text.")
         if options.words < 1:
             raise UsageError(f"--words {options.words} is not possible; use at least 1.")
-        return _text_schema(options.words, num_classes)
+        return Schema.texts(_WORDS_PER_TEXT, options.words, num_classes)
     try:
         shape = tuple(int(part) for part in (options.shape or "1,28,28").split(","))
     except ValueError:

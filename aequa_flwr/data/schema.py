@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 Kind = Literal["images", "numbers", "tokens"]
@@ -33,6 +33,12 @@ class Schema:
     def numbered(cls, kind: Kind, shape: tuple[int, ...], num_classes: int) -> Self:
         """Return a schema without normalisation whose classes are called 0, 1, 2, ..."""
         return cls(kind, shape, tuple(str(label) for label in range(num_classes)))
+
+    @classmethod
+    def texts(cls, length: int, num_words: int, num_classes: int) -> Self:
+        """Return a schema of texts whose words and classes are called 0, 1, 2, ..."""
+        schema = cls.numbered("tokens", (length,), num_classes)
+        return replace(schema, vocabulary=tuple(str(word) for word in range(num_words)))
 
     @property
     def num_classes(self) -> int:

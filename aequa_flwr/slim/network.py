@@ -11,7 +11,7 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.slim.layers import Composite, Shared, SlimLayer, Together
 from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import Levels, distinct_widths, ladder_of, prefix, widest_below
+from aequa_flwr.slim.width import distinct_widths, ladder_of, levels_held, prefix, widest_below
 
 
 class NetworkError(UserError):
@@ -84,8 +84,8 @@ class SlimNetwork(Composite):
 
     def level_of(self, width: float) -> int | None:
         """Return the level whose BatchNorm ``width`` uses; None without BatchNorm."""
-        ladder = ladder_of(self.layouts)
-        return None if ladder is None else Levels(ladder).extent(width) - 1
+        held = levels_held(self.layouts, width)
+        return held - 1 if held else None
 
     def draw(
         self, rng: np.random.Generator, p_min: float, width: float, count: int

@@ -74,6 +74,17 @@ def shape_at(layout: Layout, width: float = 1.0) -> tuple[int, ...]:
     return tuple(axis if isinstance(axis, int) else axis.extent(width) for axis in layout)
 
 
+def is_switchable(layout: Layout) -> bool:
+    """Whether a tensor has a row for each level."""
+    return bool(layout) and isinstance(layout[0], Levels)
+
+
+def levels_held(layouts: Layouts, width: float) -> int:
+    """Return how many levels of BatchNorm a sub-network of ``width`` holds; 0 without any."""
+    ladder = ladder_of(layouts)
+    return 0 if ladder is None else Levels(ladder).extent(width)
+
+
 def ladder_of(layouts: Layouts) -> tuple[float, ...] | None:
     """Return the ladder that all of a network's widths must come from; None if it has none."""
     for layout in layouts.values():

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.slim.width import levels_held
 from aequa_flwr.training.augment import crop_and_flip
 from aequa_flwr.training.compute import Compute, Resident
 
@@ -112,8 +113,9 @@ def train_locally(
             num_steps += 1
     if not torch.isfinite(total):
         raise TrainingError("the loss is no longer a finite number; lower the learning rate")
-    levels = tuple(sorted({level for w in widths if (level := network.level_of(w)) is not None}))
-    return LocalResult(network.dump(width), float(total) / num_steps, levels)
+    layouts = network.layouts
+    levels = {levels_held(layouts, w) - 1 for w in widths} if network.has_levels else ()
+    return LocalResult(network.dump(width), float(total) / num_steps, tuple(sorted(levels)))
 
 
 def sandwich_loss(

@@ -1,5 +1,6 @@
 """A Grid that runs the real ServerApp and ClientApp objects in one process."""
 
+import json
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -104,3 +105,14 @@ def run_in_process(
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
     server_app(made, context)
     return made
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    return record
+
+
+def without_times(folder: Path) -> dict[str, Any]:
+    record = record_of(folder)
+    del record["times"]
+    return record

@@ -1,6 +1,5 @@
 """A user's own data and network, in simulation and as a deployed participant brings them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from aequa_flwr.data import encode_text, load_schema, save_schema
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import load_card, load_reward
 from aequa_flwr.slim.networks.own import IMPORT_PATH
-from tests.integration.in_process import run_in_process
+from tests.integration.in_process import record_of, run_in_process, without_times
 from tests.unit.data_files import load
 
 NETS = """
@@ -45,17 +44,6 @@ BATCH_NORM: dict[str, Any] = {
 def _own_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_norms.py").write_text(NETS, encoding="utf-8")
     monkeypatch.setenv(IMPORT_PATH, str(tmp_path))
-
-
-def record_of(folder: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-    return record
-
-
-def without_times(folder: Path) -> dict[str, Any]:
-    record = record_of(folder)
-    del record["times"]
-    return record
 
 
 def test_batch_norm_through_a_whole_run_whatever_the_placement(tmp_path: Path) -> None:

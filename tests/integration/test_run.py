@@ -1,6 +1,5 @@
 """The real ServerApp and ClientApp over an in-process grid, judged by record.json alone."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,15 @@ from aequa_flwr import wire
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import load_card, load_reward
 from aequa_flwr.strategy import RunFailedError
-from tests.integration.in_process import InProcessGrid, run_in_process, simulated
+from tests.integration.in_process import (
+    InProcessGrid,
+    record_of,
+    run_in_process,
+    simulated,
+    without_times,
+)
 
 SMALL: dict[str, Any] = {"rounds": 3, "participants": 5, "partition": "quantity-skew:0.3,2"}
-
-
-def record_of(folder: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-    return loaded
-
-
-def without_times(folder: Path) -> dict[str, Any]:
-    record = record_of(folder)
-    del record["times"]
-    return record
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Laws of slimmable networks, each against plain torch or plain NumPy."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -33,7 +32,7 @@ SCHEMAS = {
     "large-cnn": Schema.numbered("images", (3, 12, 12), 10),
     "femnist-cnn": Schema.numbered("images", (1, 12, 12), 62),
     "resnet18": Schema.numbered("images", (3, 8, 8), 10),
-    "lstm": replace(Schema.numbered("tokens", (9,), 5), vocabulary=tuple("abcdefghij")),
+    "lstm": Schema.texts(9, 10, 5),
     "mlp": Schema.numbered("numbers", (13,), 5),
 }
 

@@ -21,7 +21,7 @@ from aequa_flwr.slim.networks.own import IMPORT_PATH
 from tests.property.test_slim_laws import SCHEMAS, network_and_batch
 
 IMAGES = Schema.numbered("images", (3, 32, 32), 10)
-SST = replace(Schema.numbered("tokens", (52,), 5), vocabulary=tuple(map(str, range(18_278))))
+SST = Schema.texts(52, 18_278, 5)
 GREY = Schema.numbered("images", (1, 28, 28), 10)
 
 
