@@ -2,14 +2,16 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from aequa_flwr.errors import UsageError
+from aequa_flwr.forms import Spec, read_behaviours, read_participation, read_partition
 
+T = TypeVar("T")
 Value = str | int | float | bool
 DatasetName = Literal[
     "digits",
@@ -26,15 +28,6 @@ DatasetName = Literal[
     "text",
 ]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
-PARTITIONS: Mapping[str, tuple[int, str]] = {
-    "homogeneous": (0, "homogeneous"),
-    "dirichlet": (1, "dirichlet:ALPHA, e.g. dirichlet:0.5"),
-    "quantity-skew": (2, "quantity-skew:SHARE,HOLDERS, e.g. quantity-skew:0.15,6"),
-    "label-skew": (1, "label-skew:CLASSES, e.g. label-skew:3"),
-    "natural": (0, "natural"),
-}
-
-
 # Counts beyond this are typing errors, and some would not fit a protocol integer.
 _MOST = 10_000_000
 
@@ -76,59 +69,19 @@ RECIPES: Mapping[str, Recipe] = {
 
 
 @dataclass(frozen=True)
-class PartitionSpec:
-    """How the training data is split: a kind and its numbers, written ``kind:number,number``."""
-
-    kind: str
-    numbers: tuple[float, ...] = ()
-
-    @staticmethod
-    def parse(text: str) -> "PartitionSpec":
-        """Read ``kind:number,number``; raises ValueError that says what is allowed."""
-        kind, _, tail = text.partition(":")
-        if kind not in PARTITIONS:
-            forms = "; ".join(form for _, form in PARTITIONS.values())
-            raise ValueError(f"unknown partition; allowed are {forms}")
-        count, form = PARTITIONS[kind]
-        try:
-            numbers = tuple(float(part) for part in tail.split(",")) if tail else ()
-        except ValueError:
-            raise ValueError(f"its numbers cannot be read; write {form}") from None
-        if len(numbers) != count:
-            raise ValueError(f"it takes {count} number(s); write {form}")
-        spec = PartitionSpec(kind, numbers)
-        spec._check_range()
-        return spec
-
-    def _check_range(self) -> None:
-        if self.kind == "dirichlet" and not 0 < self.numbers[0] < float("inf"):
-            raise ValueError("ALPHA must be a finite number above 0")
-        if self.kind == "label-skew" and not (
-            1 <= self.numbers[0] <= _MOST and self.numbers[0] % 1 == 0
-        ):
-            raise ValueError("CLASSES must be a whole number of at least 1")
-        if self.kind == "quantity-skew":
-            share, holders = self.numbers
-            if not (0 < share < 1 and holders >= 1 and holders % 1 == 0 and share * holders <= 1):
-                raise ValueError(
-                    "SHARE must be in (0, 1), HOLDERS a whole number of at least 1, and "
-                    "SHARE x HOLDERS at most 1"
-                )
-
-
-@dataclass(frozen=True)
 class DataSpec:
     """Which data a simulated federation has and how it is split."""
 
     dataset: str
     data_dir: str
     download: bool
-    partition: PartitionSpec
+    partition: Spec
     participants: int
     held_out_fraction: float
     seed: int
     cache_dir: str = ""
     max_length: int = 60
+    validation: bool = True
 
 
 class RunConfig(BaseModel):
@@ -181,7 +134,25 @@ class RunConfig(BaseModel):
         "none", description="which levels get BatchNorm statistics from the server's inputs"
     )
     weighting: Literal["equal", "examples"] = "equal"
-    contribution: Literal["standalone"] = "standalone"
+    participation: str = Field("all", description="who takes part in a round")
+    behaviour: str = Field(
+        "", description="what simulated participants do wrong, in their order; empty: nothing"
+    )
+    contribution: str = Field("standalone", description="how contributions are assessed")
+    measure_alone: bool = Field(
+        False, description="also train everybody alone where the contribution does not need it"
+    )
+    validation: bool = Field(True, description="whether the server has data to measure on")
+    reward: Literal["post-training", "training-time"] = "post-training"
+    gamma: float = Field(
+        0.5, ge=0.0, lt=1.0, description="training-time: how much of a contribution stays"
+    )
+    nu: float = Field(
+        1.0, gt=0.0, le=100.0, description="training-time: width = (contribution / largest) ^ nu"
+    )
+    allocation: Literal["accuracy", "width", "keep"] = Field(
+        description="what rewards are matched by: accuracy, width; keep: the last width trained",
+    )
     curve_fit: Literal["none", "isotonic"] = Field(
         "none", description="smooth the accuracy curve before the allocation"
     )
@@ -205,7 +176,7 @@ class RunConfig(BaseModel):
     def _resolve_auto(cls, values: Any) -> Any:
         values = {str(key).replace("_", "-"): value for key, value in dict(values).items()}
         recipe = RECIPES.get(str(values.get("dataset", "digits")), RECIPES["digits"])
-        automatic = {
+        automatic: dict[str, Value] = {
             "partition": recipe.partition,
             "network": recipe.network,
             "rounds": recipe.rounds,
@@ -213,6 +184,7 @@ class RunConfig(BaseModel):
             "learning-rate": recipe.learning_rate,
             "lr-schedule": recipe.lr_schedule,
         }
+        automatic["allocation"] = _usual_allocation(values)
         for key, value in automatic.items():
             if values.get(key, "auto") == "auto":
                 values[key] = value
@@ -224,15 +196,37 @@ class RunConfig(BaseModel):
             raise ValueError(f"p-min = {self.p_min:g} must not be above p-max = {self.p_max:g}")
         if self.dataset != "digits" and not self.data_dir:
             raise ValueError(f"data-dir must name the folder that holds {self.dataset}")
-        try:
-            spec = PartitionSpec.parse(self.partition)
-        except ValueError as error:
-            raise ValueError(f"partition = {self.partition!r}: {error}") from None
+        spec = _read("partition", self.partition, read_partition)
         if spec.kind == "quantity-skew" and spec.numbers[1] > self.participants:
             raise ValueError(
                 f"partition = {self.partition!r} has more holders than participants = "
                 f"{self.participants}"
             )
+        _read("participation", self.participation, read_participation)
+        if len(_read("behaviour", self.behaviour, read_behaviours)) > self.participants:
+            raise ValueError(
+                f"behaviour = {self.behaviour!r} is about more than the participants = "
+                f"{self.participants}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_rewards(self) -> Self:
+        if self.allocation == "keep" and self.reward == "post-training":
+            raise ValueError(
+                "allocation = 'keep' keeps the width of the last round, which only reward = "
+                "'training-time' gives; use 'accuracy' or 'width'"
+            )
+        if self.validation:
+            return self
+        needs = {
+            "allocation = 'accuracy'": self.allocation == "accuracy",
+            f"calibration = {self.calibration!r}": self.calibration != "none",
+            "measure-alone = true": self.measure_alone,
+        }
+        for setting, given in needs.items():
+            if given:
+                raise ValueError(f"{setting} needs data of the server, and validation = false")
         return self
 
     @property
@@ -242,12 +236,14 @@ class RunConfig(BaseModel):
             dataset=self.dataset,
             data_dir=self.data_dir,
             download=self.download,
-            partition=PartitionSpec.parse(self.partition),
+            partition=read_partition(self.partition),
             participants=self.participants,
-            held_out_fraction=self.held_out_fraction,
+            # Without data of its own the server has nothing to hold out for.
+            held_out_fraction=self.held_out_fraction if self.validation else 0.0,
             seed=self.seed,
             cache_dir=self.cache_dir,
             max_length=self.max_length,
+            validation=self.validation,
         )
 
     @classmethod
@@ -269,6 +265,23 @@ class RunConfig(BaseModel):
         return {
             key: values[key] for key in values if key not in ("output", "data-dir", "cache-dir")
         }
+
+
+def _usual_allocation(values: Mapping[str, Any]) -> str:
+    if values.get("reward") == "training-time":
+        return "keep"
+    try:
+        measured = TypeAdapter(bool).validate_python(values.get("validation", True))
+    except ValidationError:
+        measured = True  # the field itself says what is wrong with it
+    return "accuracy" if measured else "width"
+
+
+def _read(key: str, text: str, reader: Callable[[str], T]) -> T:
+    try:
+        return reader(text)
+    except ValueError as error:
+        raise ValueError(f"{key} = {text!r}: {error}") from None
 
 
 def _sentence(error: dict[str, Any]) -> str:

@@ -10,12 +10,13 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from aequa_flwr.config import Value
+from aequa_flwr.contribution import Unit
 from aequa_flwr.errors import UserError
-from aequa_flwr.rewards import Measures, measure_fairness
-from aequa_flwr.state import Failure, RunState
+from aequa_flwr.rewards import Measures, Rewarded, measure_fairness
+from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.evaluate import Measured
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 RECORD_FILE, REWARDS_FOLDER, REPORT_FILE = "record.json", "rewards", "report.html"
 _MAX_RECORD_BYTES = 200_000_000
 
@@ -30,16 +31,17 @@ class RecordError(UserError):
 class HeldOutAccuracies:
     """The same numbers of one participant on the data nothing was chosen on."""
 
-    standalone_accuracy: float
+    standalone_accuracy: float | None
     reward_accuracy: float
-    gain: float
+    gain: float | None
 
 
 @dataclass(frozen=True)
 class ParticipantRecord:
     """One participant: accuracies and gains are fractions in [0, 1], None where not reached.
 
-    ``gain`` is ``reward_accuracy - contribution`` on the validation data.
+    ``contribution`` is in the record's ``contribution_unit``; ``gain`` is ``reward_accuracy -
+    standalone_accuracy``, both on the validation data.
     """
 
     name: str
@@ -58,20 +60,28 @@ class CurvePoint:
     """The accuracy of one level of the ladder, and how large its network is."""
 
     width: float
-    accuracy: float
+    accuracy: float | None
     held_out_accuracy: float | None
     num_parameters: int
 
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """One round: accuracy at p_max and at p_min on the validation data, mean local loss."""
+    """One round: accuracy at p_max and at p_min on the validation data, mean local loss.
+
+    ``widths`` and ``contributions`` have an entry for each participant, in their order: the width
+    it was trained at (None: it was not), and its contribution after the round. Contributions that
+    rounds do not change are not repeated here.
+    """
 
     server_round: int
     num_trained: int
     loss: float
-    accuracy: float
-    narrow_accuracy: float
+    accuracy: float | None
+    narrow_accuracy: float | None
+    widths: tuple[float | None, ...] = ()
+    contributions: tuple[float | None, ...] = ()
+    num_evaluations: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,7 @@ class RunRecord:
     config: Mapping[str, Value]
     versions: Mapping[str, str]
     data: DataRecord | None = None
+    contribution_unit: Unit = "accuracy"
     participants: tuple[ParticipantRecord, ...] = ()
     measures: Measures | None = None
     held_out: Measures | None = None
@@ -125,15 +136,9 @@ def with_state(
     ``sizes`` are the numbers of parameters of the ladder's networks.
     """
     participants = tuple(_participant(name, state, ladder) for name in state.num_examples)
-    curve = tuple(
-        CurvePoint(width, point.validation, point.held_out, size)
-        for width, point, size in zip(ladder, state.curve, sizes, strict=bool(state.curve))
-    )
-    measures, held_out = _measures(participants, curve)
-    rounds = tuple(
-        RoundRecord(log.server_round, log.num_trained, log.loss, log.accuracy, log.narrow_accuracy)
-        for log in state.rounds
-    )
+    curve = _curve(state, ladder, sizes)
+    measures, held_out = _measures(participants, curve, record.contribution_unit)
+    rounds = tuple(_round(log, list(state.num_examples)) for log in state.rounds)
     data = record.data
     if data is not None and state.num_examples:
         data = replace(data, num_train=sum(state.num_examples.values()))
@@ -167,45 +172,84 @@ def _participant(name: str, state: RunState, ladder: Sequence[float]) -> Partici
     )
     if level is None or contribution is None:
         return line
+    line = replace(line, width=ladder[level])
+    if not state.curve:
+        return line
     reward = state.curve[level]
-    gain = reward.validation - contribution
+    gain = None if alone is None else reward.validation - alone.validation
     return replace(
         line,
-        width=ladder[level],
         reward_accuracy=reward.validation,
         gain=gain,
-        individually_rational=gain >= 0,
+        individually_rational=None if gain is None else gain >= 0,
         held_out=_held_out(alone, reward),
     )
 
 
 def _held_out(alone: Measured | None, reward: Measured) -> HeldOutAccuracies | None:
-    if alone is None or alone.held_out is None or reward.held_out is None:
+    if reward.held_out is None:
         return None
+    if alone is None or alone.held_out is None:
+        return HeldOutAccuracies(None, reward.held_out, None)
     gain = reward.held_out - alone.held_out
     return HeldOutAccuracies(alone.held_out, reward.held_out, gain)
 
 
+def _curve(
+    state: RunState, ladder: Sequence[float], sizes: Sequence[int]
+) -> tuple[CurvePoint, ...]:
+    """Return every level once rewards are given; without accuracies where nothing measures them."""
+    if not state.levels:
+        return ()
+    points = state.curve or (None,) * len(ladder)
+    return tuple(
+        CurvePoint(width, point and point.validation, point and point.held_out, size)
+        for width, point, size in zip(ladder, points, sizes, strict=True)
+    )
+
+
+def _round(log: RoundLog, names: Sequence[str]) -> RoundRecord:
+    return RoundRecord(
+        server_round=log.server_round,
+        num_trained=len(log.widths),
+        loss=log.loss,
+        accuracy=log.accuracy,
+        narrow_accuracy=log.narrow_accuracy,
+        widths=tuple(log.widths.get(name) for name in names),
+        contributions=tuple(log.contributions.get(name) for name in names)
+        if log.contributions
+        else (),
+        num_evaluations=log.num_evaluations,
+    )
+
+
 def _measures(
-    participants: Sequence[ParticipantRecord], curve: Sequence[CurvePoint]
+    participants: Sequence[ParticipantRecord], curve: Sequence[CurvePoint], unit: Unit
 ) -> tuple[Measures | None, Measures | None]:
     """Return the measures on the validation data and on the held-out data (None without it)."""
     if not curve:
         return None, None
-    pairs = [
-        (p.reward_accuracy, p.contribution)
+    people = [
+        (p, Rewarded(p.contribution, p.width, p.reward_accuracy, p.standalone_accuracy))
         for p in participants
-        if p.reward_accuracy is not None and p.contribution is not None
+        if p.contribution is not None and p.width is not None
     ]
-    measures = measure_fairness(curve[-1].accuracy, [a for a, _ in pairs], [c for _, c in pairs])
-    untouched = [p.held_out for p in participants if p.held_out is not None]
+    measures = measure_fairness(curve[-1].accuracy, [rewarded for _, rewarded in people])
+    untouched = [
+        replace(
+            rewarded,
+            # What was chosen on is no contribution here: it is measured again.
+            contribution=rewarded.contribution if unit != "accuracy" else alone,
+            accuracy=p.held_out.reward_accuracy,
+            standalone=alone,
+        )
+        for p, rewarded in people
+        if p.held_out is not None
+        and ((alone := p.held_out.standalone_accuracy) is not None or unit != "accuracy")
+    ]
     if curve[-1].held_out_accuracy is None or not untouched:
         return measures, None
-    return measures, measure_fairness(
-        curve[-1].held_out_accuracy,
-        [h.reward_accuracy for h in untouched],
-        [h.standalone_accuracy for h in untouched],
-    )
+    return measures, measure_fairness(curve[-1].held_out_accuracy, untouched)
 
 
 def save_record(folder: Path, record: RunRecord) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
@@ -35,13 +34,14 @@ class RewardError(UserError):
 class RewardCard:
     """What the holder of a reward may know: its own model, and nothing of the others.
 
-    ``accuracy`` is the balanced accuracy on the server's validation data. ``schema`` says how
+    ``accuracy`` is the balanced accuracy on the server's validation data, None where it has none.
+    ``schema`` says how
     an example becomes an input, and the classes; ``layer`` is the network.
     """
 
     participant: str
     width: float
-    accuracy: float
+    accuracy: float | None
     num_parameters: int
     dataset: str
     layer: PlainLayer
@@ -121,36 +121,54 @@ def _parse_card(content: Any) -> RewardCard:
 class Measures:
     """How good and how fair a set of rewards is (paper, section 5.1).
 
-    ``accuracy`` of the full model; ``pearson`` between rewards and contributions, None where
-    undefined (fewer than two participants, or all alike); ``mcg`` and ``cgs`` the mean and
-    the standard deviation of the gains; ``ipr`` the share of participants that did not lose.
+    ``accuracy`` of the full model; ``pearson`` between reward accuracies and contributions;
+    ``mcg`` and ``cgs`` the mean and the standard deviation of the gains over training alone;
+    ``ipr`` the share of participants that did not lose. ``standalone_pearson`` is between reward
+    and standalone accuracies, ``width_pearson`` between widths and contributions. None where
+    undefined: nothing was measured, fewer than two participants, or all alike.
     """
 
-    accuracy: float
-    pearson: float | None
-    mcg: float | None
-    cgs: float | None
-    ipr: float | None
+    accuracy: float | None
+    pearson: float | None = None
+    mcg: float | None = None
+    cgs: float | None = None
+    ipr: float | None = None
+    standalone_pearson: float | None = None
+    width_pearson: float | None = None
 
 
-def measure_fairness(
-    accuracy: float, rewards: Sequence[float], contributions: Sequence[float]
-) -> Measures:
-    """Return the measures over participants' reward accuracies and contributions."""
-    reward, contribution = np.asarray(rewards), np.asarray(contributions)
-    if not len(reward):
-        return Measures(accuracy, None, None, None, None)
-    gains = reward - contribution
+@dataclass(frozen=True)
+class Rewarded:
+    """What one participant brought and what it got; accuracies are None where not measured."""
+
+    contribution: float
+    width: float
+    accuracy: float | None
+    standalone: float | None
+
+
+def measure_fairness(accuracy: float | None, rewarded: Sequence[Rewarded]) -> Measures:
+    """Return the measures over all rewarded participants; ``accuracy`` is the full model's."""
+    measured = [(r.accuracy, r.contribution) for r in rewarded if r.accuracy is not None]
+    alone = [
+        (r.accuracy, r.standalone)
+        for r in rewarded
+        if r.accuracy is not None and r.standalone is not None
+    ]
+    gains = np.array([reward - standalone for reward, standalone in alone])
     return Measures(
         accuracy=accuracy,
-        pearson=_pearson(reward, contribution),
-        mcg=float(gains.mean()),
-        cgs=float(gains.std()),
-        ipr=float((gains >= 0).mean()),
+        pearson=_pearson(measured),
+        mcg=float(gains.mean()) if len(gains) else None,
+        cgs=float(gains.std()) if len(gains) else None,
+        ipr=float((gains >= 0).mean()) if len(gains) else None,
+        standalone_pearson=_pearson(alone),
+        width_pearson=_pearson([(r.width, r.contribution) for r in rewarded]),
     )
 
 
-def _pearson(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | None:
+def _pearson(pairs: Sequence[tuple[float, float]]) -> float | None:
+    a, b = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
     # Not on the computed deviation: that of [0.1, 0.1, 0.1] is 1e-17, not 0.
     if len(a) < 2 or np.all(a == a[0]) or np.all(b == b[0]):
         return None

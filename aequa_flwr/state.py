@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aequa_flwr.contribution import Ledger
 from aequa_flwr.slim.subnet import Params
 from aequa_flwr.training.evaluate import Measured
 
@@ -18,29 +19,39 @@ class Failure:
 
 @dataclass(frozen=True)
 class RoundLog:
-    """One round: accuracies on the validation data at p_max and p_min, mean local loss."""
+    """One round: accuracies on the validation data at p_max and p_min, mean local loss.
+
+    ``widths`` are those at which participants were trained; who is not in it was not.
+    ``contributions`` are as they stood after the round, empty where a round does not change them.
+    ``num_evaluations`` counts the models that were measured to assess contributions.
+    """
 
     server_round: int
-    num_trained: int
     loss: float
-    accuracy: float
-    narrow_accuracy: float
+    accuracy: float | None
+    narrow_accuracy: float | None
     seconds: float
+    widths: Mapping[str, float]
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    num_evaluations: int = 0
 
 
 @dataclass(frozen=True)
 class RunState:
     """All that a run knows between two messages; with the config enough to go on from here.
 
-    ``num_examples`` names the participants that joined. ``levels`` are indices into
-    ``curve``, the accuracies of the ladder in ascending order of width. ``trained`` are the
-    levels of BatchNorm that somebody has trained so far, as indices of the network's ladder.
+    ``num_examples`` names the participants that joined, in alphabetical order. ``ledger`` is what
+    the contribution method remembers. ``levels`` are indices into the ladder of rewards, and
+    ``curve`` the accuracies of it in ascending order of width, empty where the server cannot
+    measure. ``trained`` are the levels of BatchNorm that somebody has trained so far, as indices
+    of the network's ladder.
     """
 
     params: Params
     server_round: int = 0
     num_examples: Mapping[str, int] = field(default_factory=dict)
     standalone: Mapping[str, Measured] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=dict)
     contributions: Mapping[str, float] = field(default_factory=dict)
     trained: tuple[int, ...] = ()
     rounds: tuple[RoundLog, ...] = ()

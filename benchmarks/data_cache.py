@@ -23,10 +23,11 @@ WORK = {
 START = """
 import time
 began = time.perf_counter()
-from aequa_flwr.config import DataSpec, PartitionSpec
+from aequa_flwr.config import DataSpec
+from aequa_flwr.forms import Spec
 from aequa_flwr.data import load_dataset
 imported = time.perf_counter()
-spec = DataSpec({dataset!r}, {data_dir!r}, False, PartitionSpec("homogeneous"), 10, 0.05, 1,
+spec = DataSpec({dataset!r}, {data_dir!r}, False, Spec("homogeneous"), 10, 0.05, 1,
                 cache_dir={cache_dir!r})
 def parts():
     return data.train, data.test

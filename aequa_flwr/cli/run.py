@@ -11,9 +11,10 @@ from rich.console import Console
 
 from aequa_flwr.cli.federation import LocalFederation, Size, choose_port, local_federation
 from aequa_flwr.cli.show import ProgressView, show_record
-from aequa_flwr.config import DATASETS, PARTITIONS, RunConfig
+from aequa_flwr.config import DATASETS, RunConfig
 from aequa_flwr.data import federated_data
 from aequa_flwr.errors import UsageError, UserError
+from aequa_flwr.forms import PARTITIONS
 from aequa_flwr.progress import ProgressReader
 from aequa_flwr.record import (
     RECORD_FILE,
@@ -60,7 +61,7 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add("--data-dir", help="folder that holds the data set; for your own also a file")
     add("--cache-dir", help="folder of prepared data sets (default: the user's cache)")
     add("--download", action="store_true", default=None, help="fetch the data set if it is missing")
-    add("--partition", help="; ".join(form for _, form in PARTITIONS.values()))
+    add("--partition", help="; ".join(form.text for form in PARTITIONS.values()))
     add("--participants", help="how many participants (default 10)")
     add("--network", help="one of `aequa networks`, or your own as package.module:function")
     add("--rounds", help="how many rounds of training")

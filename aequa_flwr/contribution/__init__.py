@@ -2,9 +2,29 @@
 
 from collections.abc import Mapping
 
-from aequa_flwr.contribution.estimator import ContributionEstimator, Evidence
+from aequa_flwr.contribution.estimator import (
+    ContributionEstimator,
+    Floats,
+    Ledger,
+    Needs,
+    Opening,
+    RoundEvidence,
+    Score,
+    Unit,
+)
 from aequa_flwr.contribution.standalone import Standalone
 
-ESTIMATORS: Mapping[str, ContributionEstimator] = {"standalone": Standalone()}
+METHODS: Mapping[str, type[ContributionEstimator]] = {"standalone": Standalone}
 
-__all__ = ["ESTIMATORS", "ContributionEstimator", "Evidence", "Standalone"]
+__all__ = [
+    "METHODS",
+    "ContributionEstimator",
+    "Floats",
+    "Ledger",
+    "Needs",
+    "Opening",
+    "RoundEvidence",
+    "Score",
+    "Standalone",
+    "Unit",
+]

@@ -1,30 +1,98 @@
-"""What every contribution method promises."""
+"""What every contribution method promises, and what it is told."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+# What an estimator remembers between two rounds: named arrays, which any checkpoint can hold.
+Ledger = Mapping[str, Floats]
+# "accuracy" compares with the accuracy of a reward; a "score" only with other scores.
+Unit = Literal["accuracy", "fraction", "examples", "score"]
+# Weights of shape (K, present) to (balanced accuracies, mean losses), K each: row k is the common
+# sub-model that everybody received plus the updates of the present, weighted by the row.
+Score = Callable[[Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What the server knows of the participants; only numbers it measured itself.
+class Needs:
+    """What an estimator cannot do without.
 
-    ``standalone`` is the balanced accuracy, on the server's validation data, of the model each
-    participant trained alone.
+    ``standalone``: a model of everybody trained alone. ``updates``: everybody's update of the
+    common sub-model. ``validation``: labelled data of the server. ``participants``: the fewest it
+    can compare.
     """
 
-    standalone: Mapping[str, float] = field(default_factory=dict)
+    standalone: bool = False
+    updates: bool = False
+    validation: bool = False
+    participants: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What the server knows before the first round; one entry for each participant.
+
+    ``num_examples`` is what participants say of themselves. ``standalone`` is the balanced
+    accuracy, on the server's validation data, of the model each trained alone; NaN where there
+    is none.
+    """
+
+    num_examples: Floats
+    standalone: Floats
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class RoundEvidence:
+    """What the server knows after a round.
+
+    ``present`` are the participants that were trained, ascending indices into ``num_examples``.
+    ``updates`` maps each tensor of the common sub-model, in the order of the network's layers,
+    to the updates (trained - received) of the present, stacked along a new first axis; empty if
+    the estimator does not need them. ``classes`` is how many classes the network tells apart.
+    ``switchable`` are the tensors of BatchNorm, which not everybody trains and no gradient
+    reaches: they belong to a model, and not into a comparison of updates. ``score`` is None where
+    the server has no validation data.
+    """
+
+    server_round: int
+    present: npt.NDArray[np.int64]
+    num_examples: Floats
+    seed: int
+    classes: int
+    updates: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    switchable: frozenset[str] = frozenset()
+    score: Score | None = None
 
 
 class ContributionEstimator(Protocol):
     """Evidence to one number for each participant; larger is more.
 
-    ``trains_alone``: whether every participant must first train a model by itself.
+    Estimators are values: what they learn goes from ledger to ledger. Permuting the participants
+    permutes the contributions, and participants that cannot be told apart get the same.
     """
 
     @property
-    def trains_alone(self) -> bool:
-        """Whether the run begins with standalone training."""
+    def needs(self) -> Needs:
+        """What it cannot do without."""
 
-    def contributions(self, evidence: Evidence) -> Mapping[str, float]:
-        """Return the contribution of every participant there is evidence of."""
+    @property
+    def unit(self) -> Unit:
+        """What its numbers are."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether contributions change from round to round."""
+
+    def begin(self, opening: Opening) -> Ledger:
+        """Return the ledger before the first round."""
+
+    def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
+        """Return the ledger after a round; that of the absent stays."""
+
+    def contributions(self, ledger: Ledger) -> Floats:
+        """Return everybody's contribution so far; NaN where nothing can be said."""

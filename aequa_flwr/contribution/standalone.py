@@ -1,9 +1,8 @@
 """Standalone accuracy: what a participant reaches without the others (the paper's choice)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from pydantic.dataclasses import dataclass
 
-from aequa_flwr.contribution.estimator import Evidence
+from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, RoundEvidence, Unit
 
 
 @dataclass(frozen=True)
@@ -14,8 +13,29 @@ class Standalone:
     that gain = reward - contribution compares like with like.
     """
 
-    trains_alone: bool = True
+    @property
+    def needs(self) -> Needs:
+        """Models trained alone, and something to measure them on."""
+        return Needs(standalone=True, validation=True)
 
-    def contributions(self, evidence: Evidence) -> Mapping[str, float]:
-        """Return the standalone accuracies themselves, in [0, 1]."""
-        return dict(evidence.standalone)
+    @property
+    def unit(self) -> Unit:
+        """An accuracy in [0, 1]."""
+        return "accuracy"
+
+    @property
+    def changes(self) -> bool:
+        """Known before the first round."""
+        return False
+
+    def begin(self, opening: Opening) -> Ledger:
+        """Keep the accuracies."""
+        return {"accuracy": opening.standalone}
+
+    def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
+        """Nothing that happens in a round matters."""
+        return ledger
+
+    def contributions(self, ledger: Ledger) -> Floats:
+        """Return the accuracies themselves; NaN for who could not train alone."""
+        return ledger["accuracy"]

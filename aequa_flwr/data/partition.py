@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aequa_flwr.config import PartitionSpec
 from aequa_flwr.data.examples import DataError, Indices
+from aequa_flwr.forms import Spec
 from aequa_flwr.seeding import rng_for
 
 Shares = list[Indices]
@@ -32,7 +32,7 @@ _HOPELESS = 8
 
 def partition(
     labels: Indices,
-    spec: PartitionSpec,
+    spec: Spec,
     participants: int,
     seed: int,
     groups: Indices | None = None,

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from aequa_flwr.config import DataSpec, PartitionSpec
+from aequa_flwr.config import DataSpec
 from aequa_flwr.data import federated_data
+from aequa_flwr.forms import Spec, read_partition
 from aequa_flwr.rewards import load_card, load_reward
 from tests.e2e.conftest import run_aequa
 
@@ -75,7 +76,7 @@ def test_a_round_on_cifar10_as_own_arrays(tmp_path: Path, marked_env: dict[str, 
     ["homogeneous", "dirichlet:0.1", "quantity-skew:0.15,6", "quantity-skew:0.4,2", "label-skew:3"],
 )
 def test_every_partition_splits_the_real_labels(spec: str) -> None:
-    parsed = PartitionSpec.parse(spec)
+    parsed = read_partition(spec)
     data = federated_data(DataSpec("fashion-mnist", str(DATA), False, parsed, 10, 0.0, 1))
     assert sum(len(share) for share in data.shares.values()) == 60_000
 
@@ -83,7 +84,7 @@ def test_every_partition_splits_the_real_labels(spec: str) -> None:
 def test_mnist_splits_by_writer() -> None:
     if not (DATA / "mnist-writers").is_dir():
         pytest.skip("AEQUA_DATA_DIR has no mnist-writers")
-    spec = DataSpec("mnist", str(DATA), False, PartitionSpec("natural"), 539, 0.0, 1)
+    spec = DataSpec("mnist", str(DATA), False, Spec("natural"), 539, 0.0, 1)
     sizes = [len(share) for share in federated_data(spec).shares.values()]
     assert len(sizes) == 539
     assert min(sizes) >= 19

@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from aequa_flwr.config import DataSpec, PartitionSpec
+from aequa_flwr.config import DataSpec
 from aequa_flwr.data import Dataset, load_dataset
+from aequa_flwr.forms import Spec
 
 TRAIN, TEST = 60, 20
 RNG = np.random.default_rng(0)
@@ -25,7 +26,7 @@ RNG = np.random.default_rng(0)
 def spec_for(name: str, folder: object = "", **values: Any) -> DataSpec:
     settings: dict[str, Any] = {
         "download": False,
-        "partition": PartitionSpec("homogeneous"),
+        "partition": Spec("homogeneous"),
         "participants": 3,
         "held_out_fraction": 0.0,
         "seed": 1,

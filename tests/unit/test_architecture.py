@@ -12,6 +12,7 @@ LIBRARY = ROOT / "aequa_flwr"
 ORDER = [
     "errors",
     "seeding",
+    "forms",
     "config",
     "data",
     "slim",

@@ -17,7 +17,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from aequa_flwr.config import DataSpec, PartitionSpec
+from aequa_flwr.config import DataSpec
 from aequa_flwr.data import (
     SCHEMA_FILE,
     DataError,
@@ -30,6 +30,7 @@ from aequa_flwr.data import (
     save_schema,
 )
 from aequa_flwr.data.sources import SOURCES
+from aequa_flwr.forms import Spec
 from tests.unit.data_files import (
     backdate,
     labels,
@@ -259,7 +260,8 @@ def test_processes_that_start_at_once_decode_once(spec: DataSpec, tmp_path: Path
 KILLED = """
 import sys, time
 import numpy as np
-from aequa_flwr.config import DataSpec, PartitionSpec
+from aequa_flwr.config import DataSpec
+from aequa_flwr.forms import Spec
 from aequa_flwr.data import load_dataset
 
 save = np.save
@@ -315,7 +317,7 @@ def test_the_split_is_kept_as_well(spec: DataSpec, monkeypatch: pytest.MonkeyPat
         rows = {name: share.tolist() for name, share in found.shares.items()}
         return rows | {"held out": found.held_out.tolist()}
 
-    uneven = replace(spec, held_out_fraction=0.1, partition=PartitionSpec("dirichlet", (1.0,)))
+    uneven = replace(spec, held_out_fraction=0.1, partition=Spec("dirichlet", (1.0,)))
     first = fresh(uneven)
     assert fresh(uneven) == first
     assert splits.call_count == 1
@@ -323,7 +325,7 @@ def test_the_split_is_kept_as_well(spec: DataSpec, monkeypatch: pytest.MonkeyPat
         replace(uneven, seed=2),
         replace(uneven, participants=2),
         replace(uneven, held_out_fraction=0.2),
-        replace(uneven, partition=PartitionSpec("dirichlet", (2.0,))),
+        replace(uneven, partition=Spec("dirichlet", (2.0,))),
     ]
     assert all(fresh(other) != first for other in others)
     assert splits.call_count == len(entries(spec, "split-")) == 5

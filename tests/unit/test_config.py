@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import aequa_flwr
-from aequa_flwr.config import DATASETS, RECIPES, ConfigError, PartitionSpec, RunConfig
+from aequa_flwr.config import DATASETS, RECIPES, ConfigError, RunConfig
+from aequa_flwr.forms import Spec, read_partition
 
 PYPROJECT = tomllib.loads(
     (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
@@ -81,6 +82,4 @@ def test_a_bad_value_is_named_with_what_is_allowed(values: dict[str, Any], says:
 
 
 def test_partition_spec_reads_its_numbers() -> None:
-    assert PartitionSpec.parse("quantity-skew:0.15,6") == PartitionSpec(
-        "quantity-skew", (0.15, 6.0)
-    )
+    assert read_partition("quantity-skew:0.15,6") == Spec("quantity-skew", (0.15, 6.0))

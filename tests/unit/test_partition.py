@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aequa_flwr.config import PartitionSpec
 from aequa_flwr.data import DataError, Indices, partition, split_by_class
+from aequa_flwr.forms import read_partition
 from aequa_flwr.seeding import rng_for
 
 SPECS = [
@@ -24,7 +24,7 @@ GROUPS = rng_for(0, "groups").integers(0, 40, 3000)
 
 
 def split(spec: str, seed: int = 1, participants: int = 10) -> list[Indices]:
-    return partition(LABELS, PartitionSpec.parse(spec), participants, seed, GROUPS)
+    return partition(LABELS, read_partition(spec), participants, seed, GROUPS)
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -44,7 +44,7 @@ def test_same_seed_same_bits_another_seed_other_bits(spec: str) -> None:
 
 def test_homogeneous_gives_everybody_the_same_number_of_every_class() -> None:
     labels = np.repeat(np.arange(10), 50)
-    shares = partition(labels, PartitionSpec.parse("homogeneous"), 10, 1)
+    shares = partition(labels, read_partition("homogeneous"), 10, 1)
     for share in shares:
         assert np.bincount(labels[share]).tolist() == [5] * 10
 
@@ -53,7 +53,7 @@ def test_homogeneous_gives_everybody_the_same_number_of_every_class() -> None:
 @given(participants=st.integers(1, 40), size=st.integers(40, 400))
 def test_homogeneous_sizes_differ_by_at_most_one(participants: int, size: int) -> None:
     labels = rng_for(size, "labels").integers(0, 7, size)
-    shares = partition(labels, PartitionSpec.parse("homogeneous"), participants, 1)
+    shares = partition(labels, read_partition("homogeneous"), participants, 1)
     sizes = [len(share) for share in shares]
     assert max(sizes) - min(sizes) <= 1
 
@@ -75,7 +75,7 @@ def test_label_skew_gives_three_classes_each_and_splits_every_class_evenly() -> 
 
 def test_label_skew_covers_every_class_when_there_are_many() -> None:
     labels = np.arange(1000) % 100
-    shares = partition(labels, PartitionSpec.parse("label-skew:30"), 10, 1)
+    shares = partition(labels, read_partition("label-skew:30"), 10, 1)
     assert sum(len(share) for share in shares) == 1000
 
 
@@ -127,7 +127,7 @@ def test_a_hopeless_draw_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_natural_without_groups_is_refused() -> None:
     with pytest.raises(DataError, match="needs to know who made each example"):
-        partition(LABELS, PartitionSpec.parse("natural"), 10, 1)
+        partition(LABELS, read_partition("natural"), 10, 1)
 
 
 def test_a_split_by_class_takes_its_fraction_of_each_and_leaves_one() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aequa_flwr.config import DATASETS, PartitionSpec
+from aequa_flwr.config import DATASETS
 from aequa_flwr.data import DataError, encode_text, federated_data, found_in
 from aequa_flwr.data.sources import SOURCES
+from aequa_flwr.forms import Spec
 from tests.unit.data_files import (
     TEST,
     TRAIN,
@@ -118,7 +119,7 @@ def test_femnist_keeps_its_writers(tmp_path: Path, below: str) -> None:
     x = data.train.x / 255
     assert data.schema.mean[0] == pytest.approx(x.mean(), rel=1e-5)
     assert data.schema.std[0] == pytest.approx(x.std(), rel=1e-5)
-    natural = spec_for("femnist", tmp_path, partition=PartitionSpec("natural"))
+    natural = spec_for("femnist", tmp_path, partition=Spec("natural"))
     assert sorted(len(share) for share in federated_data(natural).shares.values()) == [2, 2, 3]
 
 
@@ -408,11 +409,12 @@ def test_who_listens_does_not_make_another_data_set() -> None:
 @pytest.mark.parametrize("name", ["digits", "fashion-mnist"])
 def test_a_second_start_imports_nothing_heavy(tmp_path: Path, name: str) -> None:
     write_mnist(tmp_path, "FashionMNIST")
-    spec = spec_for(name, tmp_path, partition=PartitionSpec("dirichlet", (1.0,)))
+    spec = spec_for(name, tmp_path, partition=Spec("dirichlet", (1.0,)))
     federated_data(spec)
     code = f"""
 import json, sys
-from aequa_flwr.config import DataSpec, PartitionSpec
+from aequa_flwr.config import DataSpec
+from aequa_flwr.forms import Spec
 from aequa_flwr.data import federated_data
 data = federated_data({spec!r})
 print(json.dumps([len(data.dataset.train), sorted(sys.modules)]))
