@@ -136,6 +136,14 @@ class MaskedSum:
             yield prefix(layout, width), total
 
 
+def rounded(params: Params) -> dict[str, NDArray]:
+    """Return ``params`` as they come out of a sum of one: rounded to the step of the integers."""
+    return {
+        name: (np.rint(np.multiply(value, SCALE, dtype=np.float64)) / SCALE).astype(np.float32)
+        for name, value in params.items()
+    }
+
+
 def _added(one: Mapping[K, int], other: Mapping[K, int]) -> dict[K, int]:
     return {key: one.get(key, 0) + other.get(key, 0) for key in sorted({*one, *other})}
 

@@ -143,6 +143,12 @@ class RunConfig(BaseModel):
         False, description="also train everybody alone where the contribution does not need it"
     )
     validation: bool = Field(True, description="whether the server has data to measure on")
+    utility_examples: int = Field(
+        2000,
+        ge=0,
+        le=_MOST,
+        description="of them, how many models are measured on to assess contributions; 0: all",
+    )
     reward: Literal["post-training", "training-time"] = "post-training"
     gamma: float = Field(
         0.5, ge=0.0, lt=1.0, description="training-time: how much of a contribution stays"
@@ -245,6 +251,11 @@ class RunConfig(BaseModel):
             max_length=self.max_length,
             validation=self.validation,
         )
+
+    @property
+    def behaviours(self) -> tuple[Spec, ...]:
+        """What the first participants do wrong; the others are honest."""
+        return read_behaviours(self.behaviour)
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:

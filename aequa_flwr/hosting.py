@@ -5,14 +5,16 @@ Flower costs is paid per message. One participant per node is the same code with
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from aequa_flwr.aggregation import AggregationError, MaskedSum
+from aequa_flwr.aggregation import AggregationError, MaskedSum, rounded
+from aequa_flwr.forms import Spec
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.subnet import NDArray, Params, extract
+from aequa_flwr.training.behaviour import is_idle, pretend
 from aequa_flwr.training.compute import Compute, Resident
 from aequa_flwr.training.local import LocalPlan, LocalResult, TrainingError, train_locally
 
@@ -47,12 +49,14 @@ class RoundPart:
     """What a node returns of a round: one partial sum, and a line for each participant.
 
     ``refused`` maps a participant that could not be trained to the reason; it is not in the
-    sum.
+    sum. ``common`` maps each that was trained to its parameters of the common sub-model, where
+    the contribution method asks for them.
     """
 
     partial: MaskedSum
     trained: tuple[Trained, ...] = ()
     refused: Mapping[str, str] | None = None
+    common: Mapping[str, Params] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Host:
     """A resident network, and the data of each participant as tensors on its device.
 
     ``weight_by_examples`` weights a participant by its number of examples instead of equally.
+    ``behaviours`` are of those who do something wrong on purpose, in an experiment.
     """
 
     network: SlimNetwork
@@ -67,19 +72,27 @@ class Host:
     data_of: Callable[[str], Resident]
     seed: int
     weight_by_examples: bool = False
+    behaviours: Mapping[str, Spec] = field(default_factory=dict)
 
     def train_round(
-        self, server_round: int, widths: Mapping[str, float], params: Params, plan: LocalPlan
+        self,
+        server_round: int,
+        widths: Mapping[str, float],
+        params: Params,
+        plan: LocalPlan,
+        common: float | None = None,
     ) -> RoundPart:
         """Train each participant of ``widths`` from its sub-network of ``params``.
 
-        ``params`` are those of the widest of them. The random numbers of a participant follow
-        from the seed, the round and its name: the result does not depend on the placement.
+        ``params`` are those of the widest of them; ``common`` is the width of which each one's
+        parameters are wanted beside the sum. The random numbers of a participant follow from the
+        seed, the round and its name: the result does not depend on the placement.
         """
         layouts = self.network.layouts
         part = RoundPart(MaskedSum(layouts))
         widest = max(widths.values())
         refused: dict[str, str] = {}
+        shared: dict[str, Params] = {}
         for name, width in widths.items():
             received = params if width == widest else extract(params, layouts, width)
             num_examples = len(self.data_of(name))
@@ -92,7 +105,10 @@ class Host:
                 continue
             line = Trained(name, width, num_examples, result.loss)
             part = replace(part, partial=partial, trained=(*part.trained, line))
-        return replace(part, refused=refused)
+            if common is not None:
+                # Rounded, as where a node hosts one participant and its sum is all that it sends.
+                shared[name] = rounded(extract(result.params, layouts, common))
+        return replace(part, refused=refused, common=shared)
 
     def train_alone(
         self, names: Sequence[str], params: Params, plan: LocalPlan
@@ -116,5 +132,7 @@ class Host:
         plan: LocalPlan,
     ) -> LocalResult:
         rng = rng_for(self.seed, *purpose, name)
+        if is_idle(self.behaviours, name):
+            return LocalResult(pretend(received, self.behaviours[name], rng), loss=0.0)
         data = self.data_of(name)
         return train_locally(self.network, received, width, data, plan, rng, self.compute)

@@ -28,22 +28,25 @@ class Progress:
 class WorkClock:
     """Judges the time left by the work done, counted in passes over one example.
 
-    A pass of the one-pass sandwich costs about 1.1 of a plain one.
+    A pass of the one-pass sandwich costs about 1.1 of a plain one. ``alone`` says that everybody
+    also trains alone.
     """
 
-    def __init__(self, num_examples: int, num_rounds: int) -> None:
+    def __init__(self, num_examples: int, num_rounds: int, *, alone: bool = True) -> None:
+        self._whole = 2.1 if alone else 1.1
         self._started = time.monotonic()
         self._examples = max(1, num_examples)
         self._rounds = max(1, num_rounds)
         self._alone = 0
+        self.fraction = 0.0
 
     def after(self, alone: int, rounds: int) -> tuple[float, float]:
         """Return (fraction done, seconds left); ``alone`` counts examples trained alone."""
         self._alone = max(self._alone, alone)
         done = self._alone / self._examples + 1.1 * rounds / self._rounds
-        fraction = min(1.0, done / 2.1)
+        self.fraction = min(1.0, done / self._whole)
         elapsed = time.monotonic() - self._started
-        return fraction, elapsed * (1 - fraction) / max(fraction, 1e-6)
+        return self.fraction, elapsed * (1 - self.fraction) / max(self.fraction, 1e-6)
 
 
 class ProgressWriter:

@@ -14,7 +14,7 @@ from aequa_flwr.contribution import Unit
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import Measures, Rewarded, measure_fairness
 from aequa_flwr.state import Failure, RoundLog, RunState
-from aequa_flwr.training.evaluate import Measured
+from aequa_flwr.training.server_data import Measured
 
 SCHEMA_VERSION = 2
 RECORD_FILE, REWARDS_FOLDER, REPORT_FILE = "record.json", "rewards", "report.html"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from aequa_flwr.contribution import Ledger
 from aequa_flwr.slim.subnet import Params
-from aequa_flwr.training.evaluate import Measured
+from aequa_flwr.training.server_data import Measured
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,15 @@ from flwr.serverapp.strategy import Result, Strategy
 
 from aequa_flwr import wire
 from aequa_flwr.aggregation import AggregationError, MaskedSum
-from aequa_flwr.contribution import ContributionEstimator, Evidence
+from aequa_flwr.contribution import Assessor
 from aequa_flwr.errors import UserError
 from aequa_flwr.hosting import Trained
+from aequa_flwr.methods import Attendance
 from aequa_flwr.progress import Progress, WorkClock
 from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.slim.width import Layouts
 from aequa_flwr.state import Failure, RoundLog, RunState
-from aequa_flwr.training.evaluate import Measured
+from aequa_flwr.training.server_data import Measured
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,8 @@ _ALONE_REPLIES = 20
 
 # (parameters, levels that somebody trained) to parameters with calibrated BatchNorm.
 Calibrate = Callable[[Params, Sequence[int]], Params]
+# (full parameters, ascending widths) to the accuracy of each.
+Measure = Callable[[Params, Sequence[float]], list[Measured]]
 
 
 class RunFailedError(UserError):
@@ -43,11 +46,18 @@ class RunFailedError(UserError):
 class Method(Protocol):
     """Who receives what each round, and what everybody ends with."""
 
-    def receives(self, names: Iterable[str]) -> dict[str, float]:
-        """Return the width that each participant receives this round."""
+    def receives(
+        self, names: Iterable[str], contributions: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Return the width that each of ``names`` receives this round."""
+
+    def follow(
+        self, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]
+    ) -> dict[str, float]:
+        """Return the contributions after a round in which ``present`` were trained."""
 
     def ends_with(
-        self, contributions: Mapping[str, float], accuracies: Sequence[float]
+        self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
     ) -> dict[str, int]:
         """Return the level of each participant's reward."""
 
@@ -56,30 +66,34 @@ class AequaStrategy(Strategy):
     """Joins the nodes, assesses contributions, trains round by round, allocates rewards.
 
     ``measure`` returns the accuracies of full parameters at ascending widths on the server's
-    data; ``ladder`` holds the widths a reward can have; ``schema`` is the fingerprint that a node
-    must share to join; ``calibrate``, if given, completes BatchNorm before the curve;
-    ``on_state`` is called with every new state, ``on_progress`` for people who watch. After
-    ``start`` the whole outcome is in ``state``.
+    data, None where it has none; ``measure_alone`` lets everybody train alone even if the
+    assessor does not ask for it; ``ladder`` holds the widths a reward can have; ``schema`` is the
+    fingerprint that a node must share to join; ``calibrate``, if given, completes BatchNorm before
+    the curve; ``on_state`` is called with every new state, ``on_progress`` for people who watch.
+    After ``start`` the whole outcome is in ``state``.
     """
 
     def __init__(
         self,
         *,
         method: Method,
-        estimator: ContributionEstimator,
-        measure: Callable[[Params, Sequence[float]], list[Measured]],
+        attendance: Attendance,
+        assessor: Assessor,
+        measure: Measure | None,
         layouts: Layouts,
         ladder: Sequence[float],
         schema: str,
         num_participants: int,
         join_timeout_s: float,
         state: RunState,
+        measure_alone: bool = False,
         calibrate: Calibrate | None = None,
         on_state: Callable[[RunState], None] = lambda _state: None,
         on_progress: Callable[[Progress], None] = lambda _progress: None,
     ) -> None:
         self.method = method
-        self.estimator = estimator
+        self.attendance = attendance
+        self.assessor = assessor
         self.measure = measure
         self.layouts = layouts
         self.ladder = tuple(ladder)
@@ -87,12 +101,15 @@ class AequaStrategy(Strategy):
         self.num_participants = num_participants
         self.join_timeout_s = join_timeout_s
         self.state = state
+        self.measure_alone = measure_alone
         self.calibrate = calibrate
         self.on_state = on_state
         self.on_progress = on_progress
         self._nodes: dict[str, int] = {}
         self._asked: dict[int, dict[str, float]] = {}
         self._sent: dict[str, int] = {}
+        self._trained: dict[str, float] = {}
+        self._num_scored = 0
         self._clock = WorkClock(0, 0)
 
     def start(
@@ -108,7 +125,8 @@ class AequaStrategy(Strategy):
         """Run all stages; ``timeout`` is how long a round may take, in seconds."""
         self.summary()
         self._join(grid)
-        self._clock = WorkClock(sum(self.state.num_examples.values()), num_rounds)
+        work = sum(self.state.num_examples.values())
+        self._clock = WorkClock(work, num_rounds, alone=self._trains_alone)
         self._assess(grid, timeout * num_rounds)
         config = train_config or ConfigRecord()
         for server_round in range(self.state.server_round + 1, num_rounds + 1):
@@ -137,7 +155,8 @@ class AequaStrategy(Strategy):
 
         A list, because the deployed grid iterates twice.
         """
-        widths = self.method.receives(self.state.num_examples)
+        present = self.attendance.present(list(self.state.num_examples), server_round)
+        widths = self.method.receives(present, self.state.contributions)
         self._asked = {}
         for name, width in widths.items():
             self._asked.setdefault(self._nodes[name], {})[name] = width
@@ -148,7 +167,8 @@ class AequaStrategy(Strategy):
 
     def _round_task(self, server_round: int, asked: Mapping[str, float]) -> RecordDict:
         params = extract(self.state.params, self.layouts, max(asked.values()))
-        return wire.encode_round_task(wire.RoundTask(server_round, asked, params))
+        task = wire.RoundTask(server_round, asked, params, self.assessor.common)
+        return wire.encode_round_task(task)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -159,25 +179,33 @@ class AequaStrategy(Strategy):
         """
         total = MaskedSum(self.layouts)
         trained: list[Trained] = []
+        # Of each participant only the common sub-model is kept, a small part of the model.
+        common: dict[str, Params] = {}
         for reply in replies:
             asked = self._asked.pop(self._sender(reply), None)
             if asked is None:
                 logger.warning("Round %d: an answer nobody asked for was dropped", server_round)
                 continue
             try:
-                part = wire.decode_round_part(_content(reply), server_round, asked, self.layouts)
+                part = wire.decode_round_part(
+                    _content(reply), server_round, asked, self.layouts, self.assessor.common
+                )
                 total = total.merge(part.partial)
             except (wire.WireError, AggregationError) as error:
                 self._fail(server_round, dict.fromkeys(asked, str(error)))
                 continue
             trained.extend(part.trained)
+            common.update(part.common)
             self._fail(server_round, part.refused)
         for asked in self._asked.values():
             self._fail(server_round, dict.fromkeys(asked, "no reply in time"))
         if not trained:
             return None, None
         # In the order of the names, so that the mean does not depend on who came first.
-        losses = [line.loss for line in sorted(trained, key=lambda line: line.name)]
+        trained.sort(key=lambda line: line.name)
+        losses = [line.loss for line in trained]
+        self._trained = {line.name: line.width for line in trained}
+        self._assess_round(server_round, common)
         self.state = replace(
             self.state,
             params=total.mean(self.state.params),
@@ -226,6 +254,12 @@ class AequaStrategy(Strategy):
         if missing > 0:
             self._fail(0, {"(unknown)": f"{missing} expected participants did not join"})
         self._update(num_examples=dict(sorted(num_examples.items())))
+        least = self.assessor.estimator.needs.participants
+        if len(num_examples) < least:
+            raise RunFailedError(
+                f"The contribution method compares at least {least} participants with each other, "
+                f"and only {len(num_examples)} joined; use another one, or let more join."
+            )
 
     def _admit(self, node: int, reply: Message, num_examples: dict[str, int]) -> None:
         try:
@@ -250,8 +284,9 @@ class AequaStrategy(Strategy):
                 self._nodes[name] = node
 
     def _assess(self, grid: Grid, timeout_s: float) -> None:
-        """Let participants train alone if the estimator asks for it; the server measures."""
-        if self.estimator.trains_alone and not self.state.standalone:
+        """Let participants train alone where that is asked for; open the ledger."""
+        estimator = self.assessor.estimator
+        if self._trains_alone and not self.state.standalone:
             names = list(self.state.num_examples)
             self.on_progress(Progress("contribution", 0, len(names)))
             for reply in self._exchange(grid, self._alone_messages(), timeout_s):
@@ -262,11 +297,37 @@ class AequaStrategy(Strategy):
             order = [name for name in names if name in self.state.standalone]
             self._update(standalone={name: self.state.standalone[name] for name in order})
         standalone = {name: m.validation for name, m in self.state.standalone.items()}
-        contributions = self.estimator.contributions(Evidence(standalone))
-        if not contributions:
-            reasons = "; ".join(sorted({failure.reason for failure in self.state.failures}))
-            raise RunFailedError(f"No participant's contribution could be assessed: {reasons}.")
-        self._update(contributions=contributions)
+        ledger = self.assessor.begin(self.state.num_examples, standalone)
+        contributions: dict[str, float] = {}
+        if not estimator.changes:
+            names = list(self.state.num_examples)
+            contributions = self.assessor.contributions(ledger, names, names)
+            if not contributions:
+                reasons = "; ".join(sorted({failure.reason for failure in self.state.failures}))
+                raise RunFailedError(f"No participant's contribution could be assessed: {reasons}.")
+        self._update(ledger=ledger, contributions=contributions)
+
+    @property
+    def _trains_alone(self) -> bool:
+        return self.assessor.estimator.needs.standalone or self.measure_alone
+
+    def _assess_round(self, server_round: int, common: Mapping[str, Params]) -> None:
+        """Bring the contributions up to date; ``state`` still holds what was received."""
+        estimator, state = self.assessor.estimator, self.state
+        if not estimator.changes:
+            return
+
+        def tell(count: int) -> None:
+            self.on_progress(Progress("assessing", count, fraction=self._clock.fraction))
+
+        trained = {name: common.get(name, {}) for name in self._trained}
+        ledger, self._num_scored = self.assessor.after_round(
+            state.ledger, server_round, state.params, trained, state.num_examples, tell
+        )
+        seen = {*state.contributions, *trained}
+        now = self.assessor.contributions(ledger, list(state.num_examples), seen)
+        contributions = self.method.follow(state.contributions, now, trained)
+        self.state = replace(state, ledger=ledger, contributions=contributions)
 
     def _alone_messages(self) -> dict[int, list[Message]]:
         model_bytes = sum(value.nbytes for value in self.state.params.values())
@@ -296,7 +357,7 @@ class AequaStrategy(Strategy):
                 self._fail(0, {name: "a standalone model that nobody asked for was dropped"})
                 continue
             # At the full width: alone, a participant has no reason to train a smaller model.
-            measured[name] = self.measure(params, (1.0,))[0]
+            measured[name] = self._measure(params, (1.0,))[0]
         self._update(standalone=measured)
         work = sum(self.state.num_examples[name] for name in measured)
         self._tell("contribution", len(measured), len(self.state.num_examples), alone=work)
@@ -316,29 +377,47 @@ class AequaStrategy(Strategy):
                 f"No participant was trained in round {server_round}: "
                 f"{'; '.join(reasons) or 'no node answered in time'}."
             )
-        ends = (self.ladder[0], self.ladder[-1])
-        narrow, wide = self.measure(self.state.params, ends)
+        narrow, wide = None, None
+        if self.measure is not None:
+            ends = (self.ladder[0], self.ladder[-1])
+            narrow, wide = (m.validation for m in self.measure(self.state.params, ends))
         log = RoundLog(
             server_round=server_round,
-            num_trained=int(str(metrics["num-trained"])),
             loss=float(str(metrics["loss"])),
-            accuracy=wide.validation,
-            narrow_accuracy=narrow.validation,
+            accuracy=wide,
+            narrow_accuracy=narrow,
             seconds=time.monotonic() - started,
+            widths=self._trained,
+            contributions=self.state.contributions if self.assessor.estimator.changes else {},
+            num_evaluations=self._num_scored,
         )
         self._update(server_round=server_round, rounds=(*self.state.rounds, log))
-        self._tell("training", server_round, num_rounds, accuracy=wide.validation)
+        self._tell("training", server_round, num_rounds, accuracy=wide)
 
     def _allocate(self) -> None:
         self.on_progress(Progress("curve", fraction=1.0))
         if self.calibrate is not None:
             self._update(params=self.calibrate(self.state.params, self.state.trained))
-        curve = tuple(self.measure(self.state.params, self.ladder))
+        curve = () if self.measure is None else tuple(self.measure(self.state.params, self.ladder))
         self.on_progress(Progress("rewards", fraction=1.0))
-        accuracies = [point.validation for point in curve]
-        self._update(
-            curve=curve, levels=self.method.ends_with(self.state.contributions, accuracies)
-        )
+        accuracies = [point.validation for point in curve] if curve else None
+        contributions = dict(self.state.contributions)
+        if self.assessor.estimator.changes:
+            absent = [name for name in self.state.num_examples if name not in contributions]
+            reason = "it never took part in a round, so it contributed nothing"
+            self._fail(self.state.server_round, dict.fromkeys(absent, reason))
+            contributions |= dict.fromkeys(absent, 0.0)
+        contributions = {n: contributions[n] for n in self.state.num_examples if n in contributions}
+        levels = self.method.ends_with(contributions, accuracies)
+        self._update(contributions=contributions, curve=curve, levels=levels)
+
+    def _measure(self, params: Params, widths: Sequence[float]) -> list[Measured]:
+        if self.measure is None:
+            raise RunFailedError(
+                "Standalone models cannot be measured, as the server has no data; use another "
+                "contribution method or give the server validation data."
+            )
+        return self.measure(params, widths)
 
     def _exchange(
         self, grid: Grid, queues: Mapping[int, Sequence[Message]], timeout_s: float

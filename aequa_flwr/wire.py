@@ -1,6 +1,6 @@
 """Dataclasses to and from Flower records: every record key and the protocol version."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -9,17 +9,17 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, MessageType, RecordDict
 
 from aequa_flwr.aggregation import SCALE, AggregationError, Int64, MaskedSum
 from aequa_flwr.hosting import RoundPart, Trained
-from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.slim.subnet import NDArray, Params, extract
 from aequa_flwr.slim.width import Layouts, levels_held, prefix, shape_at
 
 # Raise it with every change of a record; a node of another version is refused when it joins.
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 JOIN = f"{MessageType.QUERY}.join"
 TRAIN_ALONE = f"{MessageType.TRAIN}.alone"
 TRAIN_ROUND = MessageType.TRAIN
 
-_HEAD, _PARAMS = "aequa", "params"
+_HEAD, _PARAMS, _COMMON = "aequa", "params", "common"
 T = TypeVar("T", int, float, str)
 
 
@@ -59,11 +59,15 @@ class AloneReply:
 
 @dataclass(frozen=True)
 class RoundTask:
-    """Train these participants at these widths; ``params`` are of the widest of them."""
+    """Train these participants at these widths; ``params`` are of the widest of them.
+
+    ``common`` is the width of which each one's parameters are wanted beside the sum.
+    """
 
     server_round: int
     widths: Mapping[str, float]
     params: Params
+    common: float | None = None
 
 
 def encode_joined(joined: Joined) -> RecordDict:
@@ -135,6 +139,7 @@ def encode_round_task(task: RoundTask) -> RecordDict:
             "server-round": task.server_round,
             "names": list(task.widths),
             "widths": list(task.widths.values()),
+            "common-width": task.common or 0.0,
         }
     )
     return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params)})
@@ -146,9 +151,11 @@ def decode_round_task(content: RecordDict) -> RoundTask:
     names, widths = _list(head, "names", str), _list(head, "widths", float)
     if not names or len(names) != len(widths):
         raise WireError("a round's task must name its participants and a width for each")
-    params = _floats(content, _PARAMS)
     return RoundTask(
-        _scalar(head, "server-round", int), dict(zip(names, widths, strict=True)), params
+        _scalar(head, "server-round", int),
+        dict(zip(names, widths, strict=True)),
+        _floats(content, _PARAMS),
+        _scalar(head, "common-width", float) or None,
     )
 
 
@@ -156,7 +163,8 @@ def encode_round_part(server_round: int, part: RoundPart) -> RecordDict:
     """Pack a node's part of a round.
 
     A sum of one travels as float32, half the bytes of its integers and without loss: what
-    rounding to the step leaves of a float32 is still one.
+    rounding to the step leaves of a float32 is still one. Its common sub-model is in it, and
+    not sent again: a participant cannot show one model to be assessed and add another.
     """
     partial = part.partial
     weight = sum(partial.weights.values())
@@ -186,15 +194,22 @@ def encode_round_part(server_round: int, part: RoundPart) -> RecordDict:
             **_refused(part.refused),
         }
     )
-    return RecordDict({_HEAD: head, _PARAMS: encode_params(arrays)})
+    common = part.common if partial.count > 1 else {}
+    records = {f"{_COMMON}.{k}": encode_params(common[n]) for k, n in enumerate(common)}
+    return RecordDict({_HEAD: head, _PARAMS: encode_params(arrays), **records})
 
 
 def decode_round_part(
-    content: RecordDict, server_round: int, asked: Mapping[str, float], layouts: Layouts
+    content: RecordDict,
+    server_round: int,
+    asked: Mapping[str, float],
+    layouts: Layouts,
+    common: float | None = None,
 ) -> RoundPart:
     """Unpack a node's part of ``server_round``, in which it was ``asked`` for these widths.
 
-    Raises WireError for another round, or for participants or widths that nobody asked for.
+    Raises WireError for another round, or for participants or widths that nobody asked for, or
+    where the parameters of the ``common`` sub-model are wanted and not there.
     """
     head = _head(content)
     if (answered := _scalar(head, "server-round", int)) != server_round:
@@ -218,7 +233,27 @@ def decode_round_part(
     partial = _read_sum(content, head, layouts)
     if partial.count != len(trained):
         raise WireError(f"the sum is of {partial.count} participants, not {len(trained)}")
-    return RoundPart(partial, trained, refused)
+    models = _read_common(content, [line.name for line in trained], layouts, common)
+    return RoundPart(partial, trained, refused, models)
+
+
+def _read_common(
+    content: RecordDict, names: Sequence[str], layouts: Layouts, common: float | None
+) -> dict[str, Params]:
+    if common is None or not names:
+        return {}
+    if len(names) == 1:  # its sum is its model, and was checked as such
+        return {names[0]: extract(_floats(content, _PARAMS), layouts, common)}
+    models: dict[str, Params] = {}
+    for k, name in enumerate(names):
+        model = _floats(content, f"{_COMMON}.{k}")
+        shapes = {key: value.shape for key, value in model.items()}
+        if shapes != {key: shape_at(layout, common) for key, layout in layouts.items()}:
+            raise WireError(f"the common sub-model of {name} is not of width {common:g}")
+        if not all(np.isfinite(value).all() for value in model.values()):
+            raise WireError(f"the common sub-model of {name} holds values that are not finite")
+        models[name] = model
+    return models
 
 
 def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> MaskedSum:

@@ -11,11 +11,13 @@ from aequa_flwr.config import RunConfig
 from aequa_flwr.data import FederatedData, federated_data, site_data
 from aequa_flwr.errors import UserError
 from aequa_flwr.hosting import Host, place
+from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.training import (
     LocalPlan,
     Resident,
     choose_compute,
+    flip_labels,
     limit_threads,
     scheduled_rate,
 )
@@ -65,7 +67,7 @@ def train_round(message: Message, context: Context) -> Message:
     # With a single sub-network there is nothing to draw: one pass, which is FedAvg.
     single = len(host.network.levels(config.p_min, config.p_max)) == 1
     plan = _plan(config, _rates(config, task.server_round), p_min=None if single else config.p_min)
-    part = host.train_round(task.server_round, task.widths, task.params, plan)
+    part = host.train_round(task.server_round, task.widths, task.params, plan, task.common)
     return Message(wire.encode_round_part(task.server_round, part), reply_to=message)
 
 
@@ -112,10 +114,18 @@ def _host(config: RunConfig, folder: str, participant: str) -> Host:
     data = _data(config, folder, participant)
     compute = choose_compute(config.device, config.precision)
     network = build_network(config.network, data.dataset.schema)
+    schema = data.dataset.schema
+    # An experiment on simulated participants; a deployed one does as it likes without being told.
+    behaviours = {} if folder else dict(zip(data.shares, config.behaviours, strict=False))
 
     @cache
     def tensors(name: str) -> Resident:
-        return compute.resident(data.dataset.train, data.dataset.schema, data.shares[name])
+        resident = compute.resident(data.dataset.train, schema, data.shares[name])
+        behaviour = behaviours.get(name)
+        if behaviour is None or behaviour.kind != "flip":
+            return resident
+        rng = rng_for(config.seed, "flipped labels", name)
+        return flip_labels(resident, behaviour.numbers[0], len(schema.classes), rng)
 
     return Host(
         network.to(compute.device),
@@ -123,4 +133,5 @@ def _host(config: RunConfig, folder: str, participant: str) -> Host:
         tensors,
         config.seed,
         weight_by_examples=config.weighting == "examples",
+        behaviours=behaviours,
     )

@@ -14,10 +14,11 @@ from flwr.serverapp import Grid, ServerApp
 
 from aequa_flwr import __version__
 from aequa_flwr.config import RunConfig
-from aequa_flwr.contribution import ESTIMATORS
+from aequa_flwr.contribution import Assessor, build_estimator, check_needs
 from aequa_flwr.data import Dataset, FederatedData, federated_data
 from aequa_flwr.errors import UserError
-from aequa_flwr.methods import Aequa
+from aequa_flwr.forms import read_participation
+from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime
 from aequa_flwr.progress import ProgressWriter
 from aequa_flwr.record import (
     RECORD_FILE,
@@ -37,7 +38,7 @@ from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.state import RunState
-from aequa_flwr.strategy import AequaStrategy, Calibrate
+from aequa_flwr.strategy import AequaStrategy, Calibrate, Method
 from aequa_flwr.training import ServerData, check_augmentation, choose_compute
 
 logger = logging.getLogger(__name__)
@@ -111,12 +112,34 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
     ladder = network.levels(config.p_min, config.p_max, most=config.max_levels)
     sizes = [network.num_parameters(width) for width in ladder]
     server_data = _server_data(config, data, network)
-    keeper.update(replace(keeper.record, data=_describe(data)))
+    estimator = build_estimator(config.contribution)
+    check_needs(
+        config.contribution,
+        estimator,
+        validation=config.validation,
+        participants=config.participants,
+    )
+    keeper.update(
+        replace(keeper.record, data=_describe(config, data), contribution_unit=estimator.unit)
+    )
     strategy = AequaStrategy(
-        method=Aequa(ladder[-1], config.solver, config.epsilon, config.curve_fit, config.seed),
-        estimator=ESTIMATORS[config.contribution],
-        measure=server_data.measure,
-        calibrate=_calibrator(config, server_data, ladder),
+        method=_method(config, ladder, comparable=estimator.unit == "accuracy"),
+        attendance=Attendance(
+            read_participation(config.participation),
+            config.seed,
+            everybody_first=estimator.needs.everybody_first,
+        ),
+        assessor=Assessor(
+            estimator,
+            ladder[0],
+            network.layouts,
+            classes=len(data.dataset.schema.classes),
+            seed=config.seed,
+            scorer=server_data and server_data.scorer(ladder[0], config.utility_examples),
+        ),
+        measure=server_data and server_data.measure,
+        measure_alone=config.measure_alone,
+        calibrate=server_data and _calibrator(config, server_data, ladder),
         layouts=network.layouts,
         ladder=ladder,
         schema=data.dataset.schema.fingerprint,
@@ -135,7 +158,26 @@ def _initial_network(config: RunConfig, dataset: Dataset) -> SlimNetwork:
     return build_network(config.network, dataset.schema, init_seed=init_seed)
 
 
-def _server_data(config: RunConfig, data: FederatedData, network: SlimNetwork) -> ServerData:
+def _method(config: RunConfig, ladder: tuple[float, ...], *, comparable: bool) -> Method:
+    """Return who receives what; ``comparable`` says that contributions are accuracies."""
+    ending = FairAllocation(
+        ladder,
+        by=config.allocation,
+        comparable=comparable,
+        solver=config.solver,
+        epsilon=config.epsilon,
+        curve_fit=config.curve_fit,
+        seed=config.seed,
+    )
+    if config.reward == "post-training":
+        return Aequa(ladder[-1], ending)
+    keeps = config.allocation == "keep"
+    return TrainingTime(ladder, config.gamma, config.nu, None if keeps else ending)
+
+
+def _server_data(config: RunConfig, data: FederatedData, network: SlimNetwork) -> ServerData | None:
+    if not config.validation:
+        return None
     compute = choose_compute(config.device, config.precision)
     schema = data.dataset.schema
     held_out = compute.resident(data.dataset.train, schema, data.held_out)
@@ -162,11 +204,11 @@ def _calibrator(
     return calibrate
 
 
-def _describe(data: FederatedData) -> DataRecord:
+def _describe(config: RunConfig, data: FederatedData) -> DataRecord:
     return DataRecord(
         dataset=data.dataset.name,
         num_train=sum(len(share) for share in data.shares.values()),
-        num_validation=len(data.validation),
+        num_validation=len(data.validation) if config.validation else 0,
         num_held_out=len(data.held_out),
     )
 
@@ -174,7 +216,7 @@ def _describe(data: FederatedData) -> DataRecord:
 def _save_rewards(keeper: _Keeper, state: RunState, network: SlimNetwork, dataset: Dataset) -> None:
     """Write each participant's reward; in simulation they all land in the run's folder."""
     for line in keeper.record.participants:
-        if line.width is None or line.reward_accuracy is None:
+        if line.width is None:
             continue
         sub_params = extract(state.params, network.layouts, line.width)
         card = RewardCard(

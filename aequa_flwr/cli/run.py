@@ -12,9 +12,10 @@ from rich.console import Console
 from aequa_flwr.cli.federation import LocalFederation, Size, choose_port, local_federation
 from aequa_flwr.cli.show import ProgressView, show_record
 from aequa_flwr.config import DATASETS, RunConfig
+from aequa_flwr.contribution import METHODS, build_estimator, check_needs
 from aequa_flwr.data import federated_data
 from aequa_flwr.errors import UsageError, UserError
-from aequa_flwr.forms import PARTITIONS
+from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
 from aequa_flwr.progress import ProgressReader
 from aequa_flwr.record import (
     RECORD_FILE,
@@ -65,6 +66,12 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add("--participants", help="how many participants (default 10)")
     add("--network", help="one of `aequa networks`, or your own as package.module:function")
     add("--rounds", help="how many rounds of training")
+    add("--participation", help="; ".join(form.text for form in PARTICIPATIONS.values()))
+    add(
+        "--contribution",
+        help=f"one of {', '.join(METHODS)} (default standalone), with options as kind:key=value",
+    )
+    add("--reward", help="post-training (default) or training-time")
     add("--seed", help="the seed of everything random (default 1)")
     add("--solver", help="how rewards are allocated: exact (default) or annealing")
     add("--output", help="folder for the results, must not exist (default runs/DATASET-TIME)")
@@ -85,6 +92,9 @@ _OPTIONS = (
     "participants",
     "network",
     "rounds",
+    "participation",
+    "contribution",
+    "reward",
     "seed",
     "solver",
     "device",
@@ -100,6 +110,12 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     """Run it; returns the exit code."""
     config = _read_config(options)
     choose_compute(config.device, config.precision)
+    check_needs(
+        config.contribution,
+        build_estimator(config.contribution),
+        validation=config.validation,
+        participants=config.participants,
+    )
     size = _choose_size(config, options.workers, options.nodes, console)
     port = choose_port(options.port)
     _refuse_existing(Path(config.output))

@@ -10,7 +10,7 @@ import numpy as np
 from aequa_flwr.config import DataSpec
 from aequa_flwr.data.cache import Bundle, Codec
 from aequa_flwr.data.examples import DataError, Dataset, Examples, Indices, split_by_class
-from aequa_flwr.data.loading import load
+from aequa_flwr.data.loading import load, schema_alone
 from aequa_flwr.data.partition import partition
 from aequa_flwr.data.saying import Say, quiet
 from aequa_flwr.seeding import rng_for
@@ -68,15 +68,18 @@ def federated_data(spec: DataSpec, say: Say = quiet) -> FederatedData:
 
 @lru_cache(maxsize=1)
 def _federated_data(spec: DataSpec, listener: _Listener) -> FederatedData:
+    nobodys = np.empty(0, dtype=np.int64)
+    if not spec.validation and (bare := schema_alone(spec)) is not None:
+        return FederatedData(bare, {}, nobodys)
     loaded = load(spec, listener.say)
     dataset = loaded.dataset
-    if not len(dataset.test):
+    if spec.validation and not len(dataset.test):
         raise DataError(
             f"{spec.data_dir} holds no test part, on which the server measures; add one, or remove "
             "its schema.json to have one split off."
         )
     if not len(dataset.train):
-        return FederatedData(dataset, {}, np.empty(0, dtype=np.int64))
+        return FederatedData(dataset, {}, nobodys)
     # On disk as well: flwr-datasets takes seconds to import, in each of many processes.
     key = [
         *(loaded.key, _SPLIT_VERSION, asdict(spec.partition), spec.participants),

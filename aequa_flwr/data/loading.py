@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from aequa_flwr.config import DataSpec
 from aequa_flwr.data.cache import FORMAT, Bundle, Cache, Codec, cache_folder
 from aequa_flwr.data.examples import DataError, Dataset, Examples
 from aequa_flwr.data.fingerprint import Label, content_key, state_of
 from aequa_flwr.data.saying import Say, counting, quiet
 from aequa_flwr.data.schema import Schema
-from aequa_flwr.data.schema_file import SCHEMA_FILE
+from aequa_flwr.data.schema_file import SCHEMA_FILE, load_schema
 from aequa_flwr.data.sources import OWN, SOURCES, Files, MissingError, Source, check_examples
 
 
@@ -57,6 +59,21 @@ def site_data(
     if not len(found.train):
         raise DataError(f"{path} holds no training part; a participant needs one.")
     return found
+
+
+def schema_alone(spec: DataSpec) -> Dataset | None:
+    """Return a data set of no examples where the folder holds nothing but a schema.json.
+
+    Enough for the server of a deployed federation that measures nothing itself. None where there
+    are examples to load.
+    """
+    path = Path(spec.data_dir).expanduser()
+    schema_file = path / SCHEMA_FILE
+    if spec.dataset not in OWN or not schema_file.is_file() or _is_in(spec.dataset, path):
+        return None
+    schema = load_schema(schema_file)
+    nothing = Examples(np.empty((0, *schema.shape), np.float32), np.empty(0, np.int64))
+    return Dataset(spec.dataset, nothing, nothing, schema)
 
 
 def found_in(folder: str) -> list[str]:

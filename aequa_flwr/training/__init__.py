@@ -1,6 +1,7 @@
 """Training: local (random-width training), evaluate (accuracy at widths), compute (devices)."""
 
 from aequa_flwr.training.augment import check_augmentation
+from aequa_flwr.training.behaviour import flip_labels
 from aequa_flwr.training.compute import (
     Compute,
     DeviceError,
@@ -8,7 +9,7 @@ from aequa_flwr.training.compute import (
     choose_compute,
     limit_threads,
 )
-from aequa_flwr.training.evaluate import Measured, ServerData, balanced_accuracies
+from aequa_flwr.training.evaluate import balanced_accuracies
 from aequa_flwr.training.local import (
     LocalPlan,
     LocalResult,
@@ -17,6 +18,7 @@ from aequa_flwr.training.local import (
     scheduled_rate,
     train_locally,
 )
+from aequa_flwr.training.server_data import Measured, ServerData
 
 __all__ = [
     "Compute",
@@ -30,6 +32,7 @@ __all__ = [
     "balanced_accuracies",
     "check_augmentation",
     "choose_compute",
+    "flip_labels",
     "limit_threads",
     "sandwich_loss",
     "scheduled_rate",

@@ -170,6 +170,19 @@ def test_deployed_participants_bring_their_own_folders(tmp_path: Path) -> None:
     assert card.schema == load_schema(tmp_path / "server" / "schema.json")
 
 
+def test_a_server_may_have_nothing_but_the_schema(tmp_path: Path) -> None:
+    sites = write_sites(tmp_path)
+    (tmp_path / "server" / "test.npz").unlink()
+    settings = DEPLOYED | {"data_dir": str(tmp_path / "server"), "contribution": "cgsv"}
+    with pytest.raises(UserError, match="holds neither"):
+        run_in_process(tmp_path / "refused", num_nodes=3, sites=sites, **settings)
+    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, validation=False, **settings)
+    record = record_of(tmp_path / "run")
+    assert (record["status"], record["data"]["num_validation"]) == ("completed", 0)
+    assert all(line["width"] is not None for line in record["participants"])
+    assert load_reward(tmp_path / "run" / "rewards" / "hospital-a") is not None
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [

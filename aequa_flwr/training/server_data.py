@@ -1,0 +1,80 @@
+"""What the server measures models on."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.training.calibrate import calibrate
+from aequa_flwr.training.compute import Compute, Resident
+from aequa_flwr.training.evaluate import balanced_accuracies
+from aequa_flwr.training.mixtures import Mixtures
+
+Floats = npt.NDArray[np.float64]
+Score = Callable[[Floats], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Balanced accuracy of one model on the validation data and, if there is any, held-out."""
+
+    validation: float
+    held_out: float | None
+
+
+@dataclass(frozen=True)
+class ServerData:
+    """The server's two sets, resident, and the network they are measured with.
+
+    Everything is chosen on ``validation``; nothing is ever chosen on ``held_out``.
+    """
+
+    network: SlimNetwork
+    compute: Compute
+    validation: Resident
+    held_out: Resident | None
+
+    def measure(self, params: Params, widths: Sequence[float]) -> list[Measured]:
+        """Return the accuracies of full-shape ``params`` at each of ``widths`` (ascending)."""
+        self.network.load(params)
+        tuned = balanced_accuracies(self.network, widths, self.validation, self.compute)
+        if self.held_out is None:
+            return [Measured(accuracy, None) for accuracy in tuned]
+        untouched = balanced_accuracies(self.network, widths, self.held_out, self.compute)
+        return [Measured(*pair) for pair in zip(tuned, untouched, strict=True)]
+
+    def scorer(
+        self, width: float, most_examples: int
+    ) -> Callable[[Params, Mapping[str, NDArray]], Score]:
+        """Return what measures mixtures of updates of the sub-model of ``width``.
+
+        On at most ``most_examples`` of the validation data; 0 is all of them.
+        """
+
+        def score(received: Params, updates: Mapping[str, NDArray]) -> Score:
+            return Mixtures(
+                self.network,
+                width,
+                received,
+                updates,
+                self.validation,
+                self.compute,
+                most_examples=most_examples,
+            ).score
+
+        return score
+
+    def calibrate(
+        self, params: Params, widths: Sequence[float], trained: Collection[int]
+    ) -> dict[str, NDArray]:
+        """Return ``params`` with BatchNorm statistics of ``widths`` from the validation inputs.
+
+        ``trained`` are the levels that somebody trained.
+        """
+        self.network.load(params)
+        for width in widths:
+            calibrate(self.network, width, trained, self.validation, self.compute)
+        return self.network.dump()
