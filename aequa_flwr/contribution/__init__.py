@@ -1,8 +1,10 @@
 """Contribution assessment: the protocol, and one file for each method."""
 
-from collections.abc import Mapping
-
+from aequa_flwr.contribution.cgsv import Cgsv
+from aequa_flwr.contribution.comfedsv import ComFedSV
+from aequa_flwr.contribution.data_size import DataSize
 from aequa_flwr.contribution.estimator import (
+    ContributionError,
     ContributionEstimator,
     Floats,
     Ledger,
@@ -12,19 +14,35 @@ from aequa_flwr.contribution.estimator import (
     Score,
     Unit,
 )
+from aequa_flwr.contribution.fedfaim import FedFaim
+from aequa_flwr.contribution.fedsv import FedSV
+from aequa_flwr.contribution.gtg_shapley import GtgShapley
+from aequa_flwr.contribution.options import METHODS, build_estimator, check_needs, option_names
+from aequa_flwr.contribution.participation import Participation
+from aequa_flwr.contribution.shapfed import ShapFed
 from aequa_flwr.contribution.standalone import Standalone
-
-METHODS: Mapping[str, type[ContributionEstimator]] = {"standalone": Standalone}
 
 __all__ = [
     "METHODS",
+    "Cgsv",
+    "ComFedSV",
+    "ContributionError",
     "ContributionEstimator",
+    "DataSize",
+    "FedFaim",
+    "FedSV",
     "Floats",
+    "GtgShapley",
     "Ledger",
     "Needs",
     "Opening",
+    "Participation",
     "RoundEvidence",
     "Score",
+    "ShapFed",
     "Standalone",
     "Unit",
+    "build_estimator",
+    "check_needs",
+    "option_names",
 ]

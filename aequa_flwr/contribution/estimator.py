@@ -7,6 +7,8 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from aequa_flwr.errors import UsageError
+
 Floats = npt.NDArray[np.float64]
 # What an estimator remembers between two rounds: named arrays, which any checkpoint can hold.
 Ledger = Mapping[str, Floats]
@@ -17,19 +19,24 @@ Unit = Literal["accuracy", "fraction", "examples", "score"]
 Score = Callable[[Floats], tuple[Floats, Floats]]
 
 
+class ContributionError(UsageError):
+    """A contribution method that cannot be meant, or that cannot assess this federation."""
+
+
 @dataclass(frozen=True)
 class Needs:
     """What an estimator cannot do without.
 
     ``standalone``: a model of everybody trained alone. ``updates``: everybody's update of the
     common sub-model. ``validation``: labelled data of the server. ``participants``: the fewest it
-    can compare.
+    can compare. ``everybody_first``: that the first round takes everybody.
     """
 
     standalone: bool = False
     updates: bool = False
     validation: bool = False
     participants: int = 1
+    everybody_first: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,85 @@
+"""CGSV: how well an update points where the federation goes (cosine gradient Shapley value)."""
+
+import numpy as np
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from aequa_flwr.contribution.direction import compared, cosines, norms
+from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, RoundEvidence, Unit
+from aequa_flwr.contribution.shapley import shares
+
+# A contribution that is not positive counts as this little.
+_LEAST = 1e-3
+_NO_DIVISION_BY_ZERO = 1e-7
+
+
+@dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
+class Cgsv:
+    """Reputations: moving averages of the cosine between an update and the sum of all updates.
+
+    Updates are brought to one length, so that a large one is worth no more than a small one, and
+    summed in proportion to the reputations so far. The ledger's ``r`` has an entry for each
+    participant: 0 is never seen, and all sum to 1.
+    """
+
+    smoothing: float = Field(
+        0.95, ge=0.0, lt=1.0, description="how much of a reputation stays in a round"
+    )
+    # A cosine does not depend on it. It is part of the method where the sum is given back.
+    scale: float = Field(0.5, gt=0.0, le=1e6, description="length that updates are brought to")
+
+    @property
+    def needs(self) -> Needs:
+        """Updates of at least two: the direction of one alone is always the federation's."""
+        return Needs(updates=True, participants=2)
+
+    @property
+    def unit(self) -> Unit:
+        """Shares in [0, 1] that compare with each other only."""
+        return "score"
+
+    @property
+    def changes(self) -> bool:
+        """With every round."""
+        return True
+
+    def begin(self, opening: Opening) -> Ledger:
+        """Nobody has been seen."""
+        return {"r": np.zeros(len(opening.num_examples))}
+
+    def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
+        """Move the reputations of the present; a round of one says nothing."""
+        present = evidence.present
+        if len(present) < 2:
+            return ledger
+        so_far = ledger["r"]
+        updates = list(compared(evidence).values())
+        amounts = so_far[present] if so_far[present].any() else evidence.num_examples[present]
+        weights = shares(np.ones((1, len(present))), amounts)[0]
+        phi = cosines(updates, weights * self.scale / (norms(updates) + _NO_DIVISION_BY_ZERO))
+        moved = so_far.copy()
+        moved[present] = self._moved(so_far, so_far[present], phi)
+        return {"r": moved / moved.sum()}
+
+    def _moved(self, so_far: Floats, before: Floats, phi: Floats) -> Floats:
+        """Return the reputations of the present, up to a common factor.
+
+        A moving average that starts at 0 punishes who comes later for the memory that it lacks.
+        So a newcomer is measured by those who were here before: its reputation is to theirs as
+        its cosine to theirs, or, if all of the present are new, newcomers have the mean
+        reputation in the mean.
+        """
+        smoothed = np.maximum(self.smoothing * before + (1.0 - self.smoothing) * phi, _LEAST)
+        seen = before > 0.0
+        if seen.all() or not so_far.any():
+            return smoothed
+        worth = np.maximum(phi, _LEAST)
+        if seen.any():
+            rate = smoothed[seen].sum() / worth[seen].sum()
+        else:
+            rate = so_far[so_far > 0.0].mean() / worth.mean()
+        return np.where(seen, smoothed, worth * rate)
+
+    def contributions(self, ledger: Ledger) -> Floats:
+        """Return the reputations; 0 for who was never seen."""
+        return ledger["r"]

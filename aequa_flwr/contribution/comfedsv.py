@@ -1,0 +1,170 @@
+"""ComFedSV: the Shapley value as if everybody had been there in every round."""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from aequa_flwr.contribution.estimator import (
+    ContributionError,
+    Floats,
+    Ledger,
+    Needs,
+    Opening,
+    RoundEvidence,
+    Unit,
+)
+from aequa_flwr.contribution.shapley import (
+    Coalitions,
+    coalitions,
+    exact_values,
+    members,
+    prefixes,
+    sampled_values,
+)
+from aequa_flwr.seeding import rng_for
+
+# Entries of the table of coalitions, 400 MB of doubles.
+_MOST_ENTRIES = 50_000_000
+_SWEEPS = 200
+# Of the root mean square: far less than ridge moves an entry.
+_STANDS_STILL = 1e-4
+
+
+@dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
+class ComFedSV:
+    """What a participant adds on average, also in the rounds that it missed.
+
+    A coalition is worth by how much the received model plus the plain mean of its members'
+    updates lowers the loss. A table has a row for each round and a column for each coalition that
+    the Shapley formula asks for. What a round could not show, because somebody was absent, is
+    filled in: tables of models in training have low rank.
+
+    The ledger: ``columns`` (C, N), 0 or 1 for who is in which coalition; ``utilities`` (rounds,
+    C), NaN where unknown; and unless all coalitions are columns ``orders`` (M, N) and
+    ``prefixes`` (M, N), the column that each order has reached at each step.
+    """
+
+    rank: int = Field(5, ge=1, le=1000, description="rank at which unknown entries are filled in")
+    ridge: float = Field(
+        0.1, ge=1e-9, le=1e6, description="how strongly what is filled in is drawn towards 0"
+    )
+    permutations: int = Field(
+        0, ge=0, le=100_000, description="random orders; 0: max(10, N ln N) of N participants"
+    )
+    exact: int = Field(
+        0, ge=0, le=12, description="most participants for which all coalitions are columns"
+    )
+
+    @property
+    def needs(self) -> Needs:
+        """A round with everybody: a coalition that was never seen would count as worth nothing."""
+        return Needs(updates=True, validation=True, everybody_first=True)
+
+    @property
+    def unit(self) -> Unit:
+        """A loss avoided, summed over rounds, that compares with others only; may be negative."""
+        return "score"
+
+    @property
+    def changes(self) -> bool:
+        """With every round."""
+        return True
+
+    def begin(self, opening: Opening) -> Ledger:
+        """Choose the coalitions, once for all rounds."""
+        number = len(opening.num_examples)
+        if number <= self.exact:
+            return _table(range(1, 2**number), number)
+        orders = self._orders(opening.seed, number)
+        walks = [prefixes(order) for order in orders]
+        distinct = dict.fromkeys(coalition for walk in walks for coalition in walk)
+        place = {coalition: column for column, coalition in enumerate(distinct)}
+        reached = [[place[coalition] for coalition in walk] for walk in walks]
+        return {
+            **_table(distinct, number),
+            "orders": orders.astype(np.float64),
+            "prefixes": np.array(reached, dtype=np.float64),
+        }
+
+    def _orders(self, seed: int, number: int) -> npt.NDArray[np.int64]:
+        wanted = self.permutations or max(10, math.ceil(number * math.log(number)))
+        fitting = _MOST_ENTRIES // number**2
+        if wanted > fitting:
+            raise ContributionError(
+                f"contribution = 'comfedsv' would follow {wanted * number} coalitions of "
+                f"{number} participants, more than fits into memory; use "
+                + (f"permutations={fitting} or fewer." if fitting else "fewer participants.")
+            )
+        rng = rng_for(seed, "comfedsv")
+        return np.stack([rng.permutation(number) for _ in range(wanted)])
+
+    def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
+        """Add a row: what the coalitions of the present are worth, NaN for the others."""
+        columns = ledger["columns"]
+        absent = np.ones(columns.shape[1])
+        absent[evidence.present] = 0.0
+        possible = ~(columns * absent).any(axis=1)
+        row = np.full(len(columns), np.nan)
+        if possible.any():
+            present = Coalitions(evidence, "loss", np.ones(len(evidence.present)))
+            inside = coalitions(columns[possible][:, evidence.present])
+            values = present.values([0, *inside])
+            row[possible] = values[1:] - values[0]
+        return {**ledger, "utilities": np.concatenate([ledger["utilities"], row[None]])}
+
+    def contributions(self, ledger: Ledger) -> Floats:
+        """Return the Shapley values of the completed table, summed over rounds; 0 before any."""
+        # The formula is linear: that of the sum is the sum of those of the rounds.
+        total = complete(ledger["utilities"], self.rank, self.ridge).sum(axis=0)
+        if "orders" not in ledger:
+            return exact_values(np.concatenate([[0.0], total]))
+        reached = total[ledger["prefixes"].astype(np.int64)]
+        walks = np.concatenate([np.zeros((len(reached), 1)), reached], axis=1)
+        return sampled_values(ledger["orders"].astype(np.int64), walks)
+
+
+def complete(table: Floats, rank: int, ridge: float) -> Floats:
+    """Fill in the NaN of a table by alternating least squares; what is known stays untouched.
+
+    Minimises ``sum over known (table - rows @ columns.T)^2 + ridge (|rows|^2 + |columns|^2)`` over
+    ``rank`` factors, of the table divided by the root mean square of what is known: so ridge
+    means the same whether losses fall by 1 or by 0.001. A row or column of which nothing is known
+    is filled with 0.
+    """
+    known = ~np.isnan(table)
+    if known.all():
+        return table
+    filled = np.where(known, table, 0.0)
+    scale = math.sqrt((filled**2).sum() / max(1, np.count_nonzero(known)))
+    if scale == 0.0:
+        return filled
+    scaled, mask = filled / scale, known.astype(np.float64)
+    # From the singular vectors of the table with 0 for what is unknown: no luck is involved.
+    _, sizes, right = np.linalg.svd(scaled, full_matrices=False)
+    columns: Floats = (right[:rank] * np.sqrt(sizes[:rank, None])).T
+    guess: Floats = np.zeros(table.shape)
+    for _ in range(_SWEEPS):
+        rows = _regress(scaled, mask, columns, ridge)
+        columns = _regress(scaled.T, mask.T, rows, ridge)
+        last, guess = guess, rows @ columns.T
+        if np.abs(guess - last).max() <= _STANDS_STILL:
+            break
+    return np.where(known, table, guess * scale)
+
+
+def _regress(targets: Floats, mask: Floats, features: Floats, ridge: float) -> Floats:
+    """Return for each row of targets its coefficients, from the entries that the mask keeps."""
+    rank = features.shape[1]
+    products = (features[:, :, None] * features[:, None, :]).reshape(-1, rank * rank)
+    normal = (mask @ products).reshape(-1, rank, rank) + ridge * np.eye(rank)
+    solved = np.linalg.solve(normal, (targets @ features)[:, :, None])
+    return np.asarray(solved[:, :, 0], dtype=np.float64)
+
+
+def _table(chosen: Iterable[int], number: int) -> dict[str, Floats]:
+    columns = members(list(chosen), number)
+    return {"columns": columns, "utilities": np.empty((0, len(columns)))}

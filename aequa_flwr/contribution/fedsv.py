@@ -1,0 +1,76 @@
+"""FedSV: the Shapley value of every round, summed."""
+
+import numpy as np
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, RoundEvidence, Unit
+from aequa_flwr.contribution.shapley import (
+    Coalitions,
+    Metric,
+    exact_values,
+    prefixes,
+    sampled_values,
+)
+from aequa_flwr.seeding import rng_for
+
+
+@dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
+class FedSV:
+    """What a participant adds, on average over all orders in which the present could come.
+
+    A coalition is worth what the received model plus the plain mean of its members' updates
+    gains over the received model on the server's data. All coalitions are measured where the
+    present are few; else random orders are, and the values are estimates.
+    """
+
+    metric: Metric = Field("accuracy", description="what is gained: accuracy, or loss (less of it)")
+    exact: int = Field(
+        10, ge=0, le=16, description="most present for which all coalitions are measured"
+    )
+    permutations: int = Field(
+        20, ge=1, le=100_000, description="random orders where more are present"
+    )
+
+    @property
+    def needs(self) -> Needs:
+        """Updates, and data to measure models with them on."""
+        return Needs(updates=True, validation=True)
+
+    @property
+    def unit(self) -> Unit:
+        """A gain, summed over rounds, that compares with others only; may be negative."""
+        return "score"
+
+    @property
+    def changes(self) -> bool:
+        """With every round."""
+        return True
+
+    def begin(self, opening: Opening) -> Ledger:
+        """Nobody has added anything."""
+        return {"values": np.zeros(len(opening.num_examples))}
+
+    def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
+        """Add the values of the present; the absent add 0."""
+        if not len(evidence.present):
+            return ledger
+        coalitions = Coalitions(evidence, self.metric, np.ones(len(evidence.present)))
+        values = ledger["values"].copy()
+        if len(evidence.present) <= self.exact:
+            everything = coalitions.values(range(coalitions.everybody + 1))
+            values[evidence.present] += exact_values(everything)
+        else:
+            rng = rng_for(evidence.seed, "fedsv", evidence.server_round)
+            values[evidence.present] += self._sampled(coalitions, len(evidence.present), rng)
+        return {"values": values}
+
+    def _sampled(self, coalitions: Coalitions, players: int, rng: np.random.Generator) -> Floats:
+        orders = np.stack([rng.permutation(players) for _ in range(self.permutations)])
+        walks = [coalition for order in orders for coalition in (0, *prefixes(order))]
+        values = coalitions.values(walks).reshape(len(orders), players + 1)
+        return sampled_values(orders, values)
+
+    def contributions(self, ledger: Ledger) -> Floats:
+        """Return the sums; 0 for who was never seen."""
+        return ledger["values"]

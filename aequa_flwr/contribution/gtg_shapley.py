@@ -1,0 +1,128 @@
+"""GTG-Shapley: the Shapley value of every round from few models, by guided sampling."""
+
+import numpy as np
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, RoundEvidence, Unit
+from aequa_flwr.contribution.shapley import Coalitions, Metric, Orders, prefixes
+from aequa_flwr.contribution.steps import Step, values_from_steps
+from aequa_flwr.seeding import rng_for
+
+_FEWEST_ORDERS = 30
+_RECORDS = 10
+# From here on convergence, and no cap, ends the sampling; 2^n would not fit a float at some point.
+_MOST_DOUBLINGS = 60
+
+
+@dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
+class GtgShapley:
+    """What a participant adds, on average over random orders in which the present come.
+
+    A coalition is worth what the received model plus its members' updates, weighted by their
+    examples, reaches on the server's data. A round that gains next to nothing is skipped, an
+    order is left as soon as next to nothing is left to gain, and the sampling ends when the
+    averages stand still. The values come from all that was measured, not from the orders alone.
+    """
+
+    metric: Metric = Field("accuracy", description="what is gained: accuracy, or loss (less of it)")
+    between_rounds: float = Field(
+        1e-3, ge=0.0, le=1e6, description="a round that gains no more than this adds 0"
+    )
+    within_round: float = Field(
+        1e-3, ge=0.0, le=1e6, description="an order is left when no more than this is to gain"
+    )
+    convergence: float = Field(
+        0.05, ge=0.0, le=1e6, description="mean relative change at which the sampling ends"
+    )
+
+    @property
+    def needs(self) -> Needs:
+        """Updates, and data to measure models with them on."""
+        return Needs(updates=True, validation=True)
+
+    @property
+    def unit(self) -> Unit:
+        """A gain, summed over rounds, that compares with others only; may be negative."""
+        return "score"
+
+    @property
+    def changes(self) -> bool:
+        """With every round."""
+        return True
+
+    def begin(self, opening: Opening) -> Ledger:
+        """Nobody has added anything."""
+        return {"values": np.zeros(len(opening.num_examples))}
+
+    def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
+        """Add the values of the present; the absent add 0."""
+        present = evidence.present
+        if not len(present):
+            return ledger
+        coalitions = Coalitions(evidence, self.metric, evidence.num_examples[present])
+        nobody, everybody = coalitions.values([0, coalitions.everybody])
+        if abs(everybody - nobody) <= self.between_rounds:
+            return ledger
+        rng = rng_for(evidence.seed, "gtg", evidence.server_round)
+        values = ledger["values"].copy()
+        values[present] += self._sampled(coalitions, len(present), rng)
+        return {"values": values}
+
+    def _sampled(self, coalitions: Coalitions, players: int, rng: np.random.Generator) -> Floats:
+        fewest = max(_FEWEST_ORDERS, players)
+        most = max(_FEWEST_ORDERS, 0.8 * 2 ** min(players, _MOST_DOUBLINGS))
+        marginals = np.empty((0, players))
+        skipped: set[Step] = set()
+        # Whole blocks only, the last one may pass the cap: part of one favours its leaders.
+        while len(marginals) < most:
+            orders = _rotations(rng.permutation(players))
+            marginals = np.concatenate([marginals, self._walk(orders, coalitions, skipped)])
+            if len(marginals) >= fewest and _change(marginals) <= self.convergence:
+                break
+        return values_from_steps(coalitions.known, skipped, players)
+
+    def _walk(self, orders: Orders, coalitions: Coalitions, skipped: set[Step]) -> Floats:
+        """Return what each participant adds in each order, 0 where the order has been left.
+
+        All orders go step by step together, so that one call measures the models of a step. The
+        steps after an order was left are added to ``skipped``; what they would have reached is
+        known to nobody.
+        """
+        nobody, everybody = coalitions.values([0, coalitions.everybody])
+        paths = [(0, *prefixes(order)) for order in orders]
+        reached = np.full(len(orders), nobody)
+        marginals = np.zeros(orders.shape)
+        for step in range(orders.shape[1]):
+            on = np.abs(everybody - reached) > self.within_round
+            skipped.update((paths[i][step], int(orders[i, step])) for i in np.flatnonzero(~on))
+            walking = np.flatnonzero(on)
+            values = coalitions.values([paths[i][step + 1] for i in walking])
+            marginals[walking, orders[walking, step]] = values - reached[walking]
+            reached[walking] = values
+        return marginals
+
+    def contributions(self, ledger: Ledger) -> Floats:
+        """Return the sums; 0 for who was never seen."""
+        return ledger["values"]
+
+
+def _rotations(order: Orders) -> Orders:
+    """Return the order begun at each of its players: everybody leads, and is at every place, once.
+
+    So within a block nobody's average depends on the luck of coming early.
+    """
+    places = np.arange(len(order))
+    rotated: Orders = order[(places[:, None] + places) % len(order)]
+    return rotated
+
+
+def _change(marginals: Floats) -> float:
+    """Return how far the last averages are from the current one, relative to it.
+
+    Averages are taken after each order; the mean is over participants and the last records.
+    """
+    averages = np.cumsum(marginals, axis=0) / np.arange(1, len(marginals) + 1)[:, None]
+    now = averages[-1]
+    change = np.abs(averages[-1 - _RECORDS : -1] - now)
+    return float((change / np.maximum(np.abs(now), 1e-12)).mean())

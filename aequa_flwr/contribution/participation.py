@@ -1,0 +1,44 @@
+"""Participation: how often a participant took part."""
+
+import numpy as np
+from pydantic.dataclasses import dataclass
+
+from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, RoundEvidence, Unit
+
+
+@dataclass(frozen=True)
+class Participation:
+    """The share of the rounds so far in which a participant was trained.
+
+    Observed by the server, not announced by the participant. It says nothing about quality: who
+    joins every round with worthless data has 1.
+    """
+
+    @property
+    def needs(self) -> Needs:
+        """Nothing but rounds."""
+        return Needs()
+
+    @property
+    def unit(self) -> Unit:
+        """A fraction in [0, 1]: 0 is never, 1 is always."""
+        return "fraction"
+
+    @property
+    def changes(self) -> bool:
+        """With every round."""
+        return True
+
+    def begin(self, opening: Opening) -> Ledger:
+        """Nobody has joined any round."""
+        return {"joined": np.zeros(len(opening.num_examples)), "rounds": np.zeros(1)}
+
+    def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
+        """Count the round, and who was there."""
+        joined = ledger["joined"].copy()
+        joined[evidence.present] += 1.0
+        return {"joined": joined, "rounds": ledger["rounds"] + 1.0}
+
+    def contributions(self, ledger: Ledger) -> Floats:
+        """Return everybody's share of the rounds; 0 before the first."""
+        return ledger["joined"] / np.maximum(ledger["rounds"], 1.0)
