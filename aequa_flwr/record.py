@@ -138,7 +138,7 @@ def with_state(
     participants = tuple(_participant(name, state, ladder) for name in state.num_examples)
     curve = _curve(state, ladder, sizes)
     measures, held_out = _measures(participants, curve, record.contribution_unit)
-    rounds = tuple(_round(log, list(state.num_examples)) for log in state.rounds)
+    rounds = tuple(_round(log, tuple(state.num_examples)) for log in state.rounds)
     data = record.data
     if data is not None and state.num_examples:
         data = replace(data, num_train=sum(state.num_examples.values()))
@@ -198,17 +198,21 @@ def _held_out(alone: Measured | None, reward: Measured) -> HeldOutAccuracies | N
 def _curve(
     state: RunState, ladder: Sequence[float], sizes: Sequence[int]
 ) -> tuple[CurvePoint, ...]:
-    """Return every level once rewards are given; without accuracies where nothing measures them."""
+    """Return every level once it was measured or given; without accuracies if it was only given."""
+    if state.curve:
+        return tuple(
+            CurvePoint(width, point.validation, point.held_out, size)
+            for width, point, size in zip(ladder, state.curve, sizes, strict=True)
+        )
     if not state.levels:
         return ()
-    points = state.curve or (None,) * len(ladder)
-    return tuple(
-        CurvePoint(width, point and point.validation, point and point.held_out, size)
-        for width, point, size in zip(ladder, points, sizes, strict=True)
-    )
+    pairs = zip(ladder, sizes, strict=True)
+    return tuple(CurvePoint(width, None, None, size) for width, size in pairs)
 
 
 def _round(log: RoundLog, names: Sequence[str]) -> RoundRecord:
+    # Not a None for each: who reads it sees at once that this round changed nothing.
+    named = names if log.contributions else ()
     return RoundRecord(
         server_round=log.server_round,
         num_trained=len(log.widths),
@@ -216,9 +220,7 @@ def _round(log: RoundLog, names: Sequence[str]) -> RoundRecord:
         accuracy=log.accuracy,
         narrow_accuracy=log.narrow_accuracy,
         widths=tuple(log.widths.get(name) for name in names),
-        contributions=tuple(log.contributions.get(name) for name in names)
-        if log.contributions
-        else (),
+        contributions=tuple(log.contributions.get(name) for name in named),
         num_evaluations=log.num_evaluations,
     )
 
@@ -229,27 +231,29 @@ def _measures(
     """Return the measures on the validation data and on the held-out data (None without it)."""
     if not curve:
         return None, None
-    people = [
-        (p, Rewarded(p.contribution, p.width, p.reward_accuracy, p.standalone_accuracy))
-        for p in participants
-        if p.contribution is not None and p.width is not None
-    ]
-    measures = measure_fairness(curve[-1].accuracy, [rewarded for _, rewarded in people])
-    untouched = [
-        replace(
-            rewarded,
-            # What was chosen on is no contribution here: it is measured again.
-            contribution=rewarded.contribution if unit != "accuracy" else alone,
-            accuracy=p.held_out.reward_accuracy,
-            standalone=alone,
-        )
-        for p, rewarded in people
-        if p.held_out is not None
-        and ((alone := p.held_out.standalone_accuracy) is not None or unit != "accuracy")
-    ]
+    rewarded = [r for p in participants if (r := _rewarded(p)) is not None]
+    measures = measure_fairness(curve[-1].accuracy, rewarded)
+    untouched = [r for p in participants if (r := _rewarded_held_out(p, unit)) is not None]
     if curve[-1].held_out_accuracy is None or not untouched:
         return measures, None
     return measures, measure_fairness(curve[-1].held_out_accuracy, untouched)
+
+
+def _rewarded(p: ParticipantRecord) -> Rewarded | None:
+    if p.contribution is None or p.width is None:
+        return None
+    return Rewarded(p.contribution, p.width, p.reward_accuracy, p.standalone_accuracy)
+
+
+def _rewarded_held_out(p: ParticipantRecord, unit: Unit) -> Rewarded | None:
+    if p.width is None or p.held_out is None:
+        return None
+    alone = p.held_out.standalone_accuracy
+    # An accuracy is measured again, on data that nothing was chosen on; nothing else can be.
+    contribution = alone if unit == "accuracy" else p.contribution
+    if contribution is None:
+        return None
+    return Rewarded(contribution, p.width, p.held_out.reward_accuracy, alone)
 
 
 def save_record(folder: Path, record: RunRecord) -> None:
@@ -267,7 +271,10 @@ def save_record(folder: Path, record: RunRecord) -> None:
 
 
 def load_record(run: Path) -> RunRecord:
-    """Read the record of the run in folder ``run`` (or the file itself); raises RecordError."""
+    """Read the record of the run in folder ``run`` (or the file itself); raises RecordError.
+
+    Older versions are read too; what they did not know yet has its default.
+    """
     path = run / RECORD_FILE if run.is_dir() else run
     try:
         if path.stat().st_size > _MAX_RECORD_BYTES:
@@ -285,7 +292,8 @@ def load_record(run: Path) -> RunRecord:
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise RecordError(
-            f"{path} is not a record of version {SCHEMA_VERSION}: {where or 'it is no object'}."
+            f"{path} is not a record of version 1 to {SCHEMA_VERSION}: "
+            f"{where or 'it is no object'}."
         ) from error
 
 

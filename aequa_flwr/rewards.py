@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
@@ -35,8 +36,7 @@ class RewardCard:
     """What the holder of a reward may know: its own model, and nothing of the others.
 
     ``accuracy`` is the balanced accuracy on the server's validation data, None where it has none.
-    ``schema`` says how
-    an example becomes an input, and the classes; ``layer`` is the network.
+    ``schema`` says how an example becomes an input, and the classes; ``layer`` is the network.
     """
 
     participant: str
@@ -172,4 +172,11 @@ def _pearson(pairs: Sequence[tuple[float, float]]) -> float | None:
     # Not on the computed deviation: that of [0.1, 0.1, 0.1] is 1e-17, not 0.
     if len(a) < 2 or np.all(a == a[0]) or np.all(b == b[0]):
         return None
-    return float(np.clip(np.corrcoef(a, b)[0, 1], -1.0, 1.0))
+    return float(np.clip(np.corrcoef(_near_one(a), _near_one(b))[0, 1], -1.0, 1.0))
+
+
+def _near_one(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Scores have any scale, and the squares of tiny ones are 0; powers of two change no digit."""
+    _, exponent = np.frexp(np.abs(values).max())
+    scaled: npt.NDArray[np.float64] = np.ldexp(values, -exponent)
+    return scaled

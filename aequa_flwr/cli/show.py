@@ -14,8 +14,8 @@ from aequa_flwr.progress import Progress
 from aequa_flwr.record import RECORD_FILE, REPORT_FILE, REWARDS_FOLDER, RunRecord
 from aequa_flwr.report import (
     MEASURE_COLUMNS,
-    PARTICIPANT_COLUMNS,
     measure_rows,
+    participant_columns,
     participant_rows,
     verdict,
 )
@@ -24,6 +24,7 @@ _STAGES = {
     "join": "Participants joining",
     "contribution": "Training alone, to assess contributions",
     "training": "Training together",
+    "assessing": "Assessing contributions",
     "curve": "Measuring the accuracy curve",
     "rewards": "Allocating rewards",
 }
@@ -78,8 +79,10 @@ class ProgressView:
 
 
 def describe(progress: Progress) -> tuple[str, str]:
-    """Return the stage with its count, and accuracy and time left."""
-    count = f"{progress.done} of {progress.total}" if progress.total else ""
+    """Return the stage with its count, and accuracy and time left; a total of 0 is unknown."""
+    count = f"{progress.done:,}" if progress.done else ""
+    if progress.total:
+        count = f"{progress.done} of {progress.total}"
     if progress.stage == "training":
         count = f"round {count}"
     text = f"{_STAGES.get(progress.stage, progress.stage)}: {count}".rstrip(": ")
@@ -100,7 +103,7 @@ def _duration(seconds: float) -> str:
 
 def show_record(console: Console, record: RunRecord, folder: Path) -> None:
     """Print the table of participants, the measures, and where everything is."""
-    console.print(_table(PARTICIPANT_COLUMNS, participant_rows(record)))
+    console.print(_table(participant_columns(record), participant_rows(record)))
     console.print(_table(MEASURE_COLUMNS, measure_rows(record)))
     console.print(verdict(record), highlight=False, markup=False)
     if record.failures:

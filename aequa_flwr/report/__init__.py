@@ -3,16 +3,16 @@
 from aequa_flwr.report.page import render_page
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
-    PARTICIPANT_COLUMNS,
     measure_rows,
+    participant_columns,
     participant_rows,
-    verdict,
 )
+from aequa_flwr.report.words import verdict
 
 __all__ = [
     "MEASURE_COLUMNS",
-    "PARTICIPANT_COLUMNS",
     "measure_rows",
+    "participant_columns",
     "participant_rows",
     "render_page",
     "verdict",

@@ -4,27 +4,35 @@ from collections.abc import Sequence
 from html import escape
 
 from aequa_flwr.record import RunRecord
-from aequa_flwr.report import figures
+from aequa_flwr.report import figures, history
 from aequa_flwr.report.style import CSS
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
-    PARTICIPANT_COLUMNS,
     measure_rows,
+    participant_columns,
     participant_rows,
-    verdict,
 )
+from aequa_flwr.report.words import about_measures, about_participants, verdict
 
 _MEASURE_WORDS = {
     "Accuracy": "How often the full model is right, each class counting the same. Every reward "
     "is a part of this model.",
     "Pearson": "How closely rewards follow contributions: 1 is in perfect proportion, 0 not at "
     "all, below 0 the wrong way round.",
+    "Pearson (alone)": "How closely rewards follow what participants reach alone, in the same way.",
+    "Pearson (width)": "How closely the widths follow contributions, in the same way; nothing "
+    "has to be measured for it.",
     "MCG": "Mean collaboration gain: how much more accurate a reward is than what its "
     "participant brought, in percentage points.",
     "CGS": "Collaboration gain spread: how far apart the gains are (standard deviation); 0 means "
     "everybody gains the same.",
     "IPR": "Incentivized participation rate: the share of participants that do not lose by "
     "taking part.",
+}
+# Contributions that are no accuracies are not what gains compare with.
+_OTHER_UNIT_WORDS = {
+    "MCG": "Mean collaboration gain: how much more accurate a reward is than what its "
+    "participant has alone, in percentage points.",
 }
 # One bad node can fail every participant in every round; the page must stay readable.
 _MOST_FAILURES = 200
@@ -39,6 +47,7 @@ def render_page(record: RunRecord) -> str:
         figures.rewards_against_contributions(record),
         _participants(record),
         f'<div class="pair">{figures.curve(record)}{figures.training(record)}</div>',
+        _over_the_rounds(record),
         _failures(record),
         _check(record),
     )
@@ -68,6 +77,8 @@ def _header(record: RunRecord, title: str) -> str:
             f"{record.data.num_train:,} training, {record.data.num_validation:,} validation and "
             f"{record.data.num_held_out:,} held-out examples"
         )
+    if num_evaluations := sum(r.num_evaluations for r in record.rounds):
+        facts.append(f"{num_evaluations:,} models measured to assess contributions")
     if record.times.started:
         facts.append(f"started {record.times.started}")
     if record.times.seconds:
@@ -92,38 +103,34 @@ def _measures(record: RunRecord) -> str:
         return ""
     columns = (escape(name).replace(" (", "<br>(") for name in MEASURE_COLUMNS)
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    other = {} if record.contribution_unit == "accuracy" else _OTHER_UNIT_WORDS
+    words = {**_MEASURE_WORDS, **other}
     body = "".join(
-        f'<tr><th scope="row">{name}<small>{_MEASURE_WORDS[name]}</small></th>'
+        f'<tr><th scope="row">{name}<small>{words[name]}</small></th>'
         f"<td>{validation}</td><td>{held_out}</td></tr>\n"
         for name, validation, held_out in measure_rows(record)
     )
-    note = (
-        "The widths were chosen on the validation data, so the left column flatters; judge a run "
-        "by the right one."
-        if record.held_out
-        else "The widths were chosen on the validation data, so these numbers flatter; this run "
-        "has no held-out data to judge it by."
-    )
+    notes = "\n".join(f'<p class="note">{escape(note)}</p>' for note in about_measures(record))
     return _section(
         "How fair it is",
         f'<table class="measures">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n'
-        f'</table>\n<p class="note">{note}</p>',
+        f"</table>\n{notes}",
     )
 
 
 def _participants(record: RunRecord) -> str:
     if not record.participants:
         return _section("Participants", "<p>No participant joined.</p>")
-    note = (
-        "Contribution: what the participant brought, as an accuracy. Width: how much of the full "
-        "model its reward is. Gain: reward accuracy less contribution, in percentage points. All "
-        "on the validation data."
-    )
     return _section(
         f"Participants ({len(record.participants):,})",
-        f'<p class="note">{note}</p>\n'
-        + _table("Participants", PARTICIPANT_COLUMNS, participant_rows(record)),
+        f'<p class="note">{escape(about_participants(record))}</p>\n'
+        + _table("Participants", participant_columns(record), participant_rows(record)),
     )
+
+
+def _over_the_rounds(record: RunRecord) -> str:
+    drawn = history.contributions(record) + history.widths(record)
+    return f'<div class="pair">{drawn}</div>' if drawn else ""
 
 
 def _failures(record: RunRecord) -> str:

@@ -5,11 +5,13 @@ CSS = """
   color-scheme: light dark;
   --text: #1b1f24; --soft: #57606a; --paper: #fff; --panel: #f4f6f8; --rule: #d0d7de;
   --gains: #0072b2; --loses: #d55e00; --ideal: #00795a; --narrow: #d55e00;
+  --pink: #b0437e; --brown: #7d6608;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --text: #e6e9ed; --soft: #a3acb6; --paper: #14171b; --panel: #1e2329; --rule: #3a424b;
     --gains: #56b4e9; --loses: #e69f00; --ideal: #009e73; --narrow: #e69f00;
+    --pink: #cc79a7; --brown: #f0e442;
   }
 }
 * { box-sizing: border-box; }
@@ -55,12 +57,28 @@ svg .line { fill: none; stroke-width: 2; pointer-events: none; }
 .narrow { color: var(--narrow); fill: var(--narrow); stroke: var(--narrow); }
 .placed { color: var(--loses); fill: var(--loses); fill-opacity: .55; stroke: var(--loses); }
 .ideal { color: var(--ideal); stroke: var(--ideal); }
-.even { color: var(--soft); stroke: var(--soft); }
+.even, .edge { color: var(--soft); stroke: var(--soft); }
 polyline.narrow, polyline.ideal { stroke-dasharray: 7 4; }
 polyline.even { stroke-dasharray: 1 4; }
-.crowd .gains, .crowd .loses { fill-opacity: .3; stroke: none; }
+polyline.edge { stroke-dasharray: 3 3; stroke-width: 1.5; }
+.unknown { color: var(--soft); fill: var(--soft); }
+.k0 { color: var(--gains); fill: var(--gains); stroke: var(--gains); }
+.k1 { color: var(--loses); fill: var(--loses); stroke: var(--loses); }
+.k2 { color: var(--ideal); fill: var(--ideal); stroke: var(--ideal); }
+.k3 { color: var(--pink); fill: var(--pink); stroke: var(--pink); }
+.k4 { color: var(--text); fill: var(--text); stroke: var(--text); }
+.k5 { color: var(--brown); fill: var(--brown); stroke: var(--brown); }
+polyline.d0, polyline.d1, polyline.d2, polyline.d3, polyline.d4 { stroke-width: 1.6; }
+polyline.d1 { stroke-dasharray: 7 4; }
+polyline.d2 { stroke-dasharray: 2 3; }
+polyline.d3 { stroke-dasharray: 10 3 2 3; }
+polyline.d4 { stroke-dasharray: 14 5; }
+svg polyline:has(title) { pointer-events: stroke; }
+svg .end { font-size: 11px; }
+.crowd .gains, .crowd .loses, .crowd .unknown { fill-opacity: .3; stroke: none; }
 .legend { display: flex; flex-wrap: wrap; gap: .1rem 1.25rem; margin: .25rem 0 0; padding: 0;
   list-style: none; font-size: .875rem; }
+.legend li { min-width: 0; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
   main { padding: 1rem .75rem 3rem; }
   .measures td, .measures thead th + th { width: 5rem; padding-left: .4rem; }
@@ -74,7 +92,8 @@ polyline.even { stroke-dasharray: 1 4; }
 @page { margin: 15mm; }
 @media print {
   :root { --text: #000; --soft: #444; --paper: #fff; --panel: #fff; --rule: #bbb;
-    --gains: #0072b2; --loses: #d55e00; --ideal: #00795a; --narrow: #d55e00; }
+    --gains: #0072b2; --loses: #d55e00; --ideal: #00795a; --narrow: #d55e00;
+    --pink: #b0437e; --brown: #7d6608; }
   body { font-size: 13px; }
   main { max-width: none; padding: 0; }
   .pair { grid-template-columns: 1fr 1fr; }

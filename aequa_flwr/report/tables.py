@@ -1,24 +1,14 @@
-"""What a run produced as rows of text and as one sentence, for the page and the terminal."""
+"""What a run produced as rows of text, for the page and the terminal."""
 
 import math
 from collections.abc import Sequence
 
+from aequa_flwr.contribution import Unit
 from aequa_flwr.record import ParticipantRecord, RunRecord
 from aequa_flwr.rewards import Measures
 
-PARTICIPANT_COLUMNS = (
-    "Participant",
-    "Examples",
-    "Contribution",
-    "Width",
-    "Reward accuracy",
-    "Gain",
-)
 MEASURE_COLUMNS = ("Measure", "Validation (tuned on)", "Held-out (nothing chosen on)")
 MISSING = "\N{EN DASH}"
-
-# From which correlation on which words; below the last, rewards do not follow contributions.
-_CLOSENESS = ((0.95, "very closely"), (0.8, "closely"), (0.5, "loosely"))
 
 
 def percent(value: float | None, *, signed: bool = False) -> str:
@@ -33,118 +23,123 @@ def percent(value: float | None, *, signed: bool = False) -> str:
     return f"{100 * value + 0.0:{'+' if signed else ''}.2f}%"
 
 
-def participant_rows(record: RunRecord) -> list[tuple[str, ...]]:
-    """Return one row of ``PARTICIPANT_COLUMNS`` per participant, in the record's order."""
-    return [
-        (
-            p.name,
-            f"{p.num_examples:,}",
-            percent(p.contribution),
-            MISSING if p.width is None else f"{p.width:.3f}",
-            percent(p.reward_accuracy),
-            percent(p.gain, signed=True) + (" (loses)" if _loses(p) else ""),
-        )
-        for p in record.participants
-    ]
+def contribution_text(value: float | None, unit: Unit) -> str:
+    """Return a contribution as people read its unit, a dash if there is none.
+
+    Scores have four significant digits, as nothing is known about their scale.
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if unit == "examples":
+        return f"{value + 0.0:,.0f}"
+    if unit == "score":
+        return f"{value + 0.0:#.4g}".rstrip(".")
+    return percent(value)
 
 
-def _loses(participant: ParticipantRecord) -> bool:
+def pearson_text(value: float | None) -> str:
+    """Return a correlation; it is undefined if one side is all alike."""
+    return "undefined" if value is None or not math.isfinite(value) else f"{value:.3f}"
+
+
+def loses(participant: ParticipantRecord) -> bool:
+    """Return whether it is known that the reward is worse than what it has alone."""
     # Not `is False`: in a record that never was JSON it can be NumPy's False.
     rational = participant.individually_rational
     return rational is not None and not rational
 
 
+def shows_alone(record: RunRecord) -> bool:
+    """Return whether accuracies alone are known and not the contributions themselves."""
+    return record.contribution_unit != "accuracy" and any(
+        p.standalone_accuracy is not None for p in record.participants
+    )
+
+
+def participant_columns(record: RunRecord) -> tuple[str, ...]:
+    """Return the names of the columns of ``participant_rows``.
+
+    "Alone" is there if gains compare with something else than the contribution, "Rounds" if
+    somebody missed one. Accuracies and gains that this run cannot have are left out.
+    """
+    return tuple(name for name, _ in _participant_table(record))
+
+
+def participant_rows(record: RunRecord) -> list[tuple[str, ...]]:
+    """Return one row of ``participant_columns`` per participant, in the record's order."""
+    return list(zip(*(cells for _, cells in _participant_table(record)), strict=True))
+
+
+def _participant_table(record: RunRecord) -> list[tuple[str, list[str]]]:
+    people, unit = record.participants, record.contribution_unit
+    columns = [
+        ("Participant", [p.name for p in people]),
+        ("Examples", [f"{p.num_examples:,}" for p in people]),
+        ("Contribution", [contribution_text(p.contribution, unit) for p in people]),
+    ]
+    if shows_alone(record):
+        columns.append(("Alone", [percent(p.standalone_accuracy) for p in people]))
+    columns.append(("Width", [MISSING if p.width is None else f"{p.width:.3f}" for p in people]))
+    rewards = [p.reward_accuracy for p in people]
+    if _has(record, rewards):
+        columns.append(("Reward accuracy", [percent(reward) for reward in rewards]))
+    if _has(record, [p.gain for p in people]):
+        gains = [percent(p.gain, signed=True) + " (loses)" * loses(p) for p in people]
+        columns.append(("Gain", gains))
+    if joined := _joined(record):
+        columns.append(("Rounds", joined))
+    return columns
+
+
+def _has(record: RunRecord, values: Sequence[float | None]) -> bool:
+    # Contributions that are accuracies always come with rewards and gains in the end.
+    return record.contribution_unit == "accuracy" or any(value is not None for value in values)
+
+
+def _joined(record: RunRecord) -> list[str]:
+    """Return how many rounds each took part in; nothing if nobody missed one."""
+    total = len(record.participants)
+    rounds = [r.widths for r in record.rounds if len(r.widths) == total]
+    if not any(width is None for widths in rounds for width in widths):
+        return []
+    counts = (sum(width is not None for width in line) for line in zip(*rounds, strict=True))
+    return [f"{count:,} of {len(rounds):,}" for count in counts]
+
+
 def measure_rows(record: RunRecord) -> list[tuple[str, str, str]]:
-    """Return one row of ``MEASURE_COLUMNS`` per measure."""
-    names = ("Accuracy", "Pearson", "MCG", "CGS", "IPR")
+    """Return one row of ``MEASURE_COLUMNS`` per measure.
+
+    Those that say the same as another, or of which nothing is known, are left out.
+    """
+    known = [m for m in (record.measures, record.held_out) if m is not None]
+    comparable = record.contribution_unit == "accuracy"
+    left_out = set()
+    if comparable or all(m.standalone_pearson is None for m in known):
+        left_out.add("Pearson (alone)")
+    if comparable and not any(m.accuracy is None for m in known):
+        left_out.add("Pearson (width)")
     validation, held_out = _measure_column(record.measures), _measure_column(record.held_out)
-    return list(zip(names, validation, held_out, strict=True))
+    return [
+        (name, validation.get(name, MISSING), held_out.get(name, MISSING))
+        for name in _MEASURE_NAMES
+        if name not in left_out
+    ]
 
 
-def _measure_column(measures: Measures | None) -> tuple[str, ...]:
+_MEASURE_NAMES = ("Accuracy", "Pearson", "Pearson (alone)", "Pearson (width)", "MCG", "CGS", "IPR")
+
+
+def _measure_column(measures: Measures | None) -> dict[str, str]:
+    """Return the texts of what can be measured, under the names of the measures."""
     if measures is None:
-        return (MISSING,) * 5
-    return (
-        percent(measures.accuracy),
-        _pearson(measures.pearson),
-        percent(measures.mcg, signed=True),
-        percent(measures.cgs),
-        percent(measures.ipr),
-    )
-
-
-def _pearson(value: float | None) -> str:
-    return "undefined" if value is None or not math.isfinite(value) else f"{value:.3f}"
-
-
-def verdict(record: RunRecord) -> str:
-    """Return one plain sentence about the run; how it ended where it was not completed."""
-    if record.status == "completed":
-        return _completed(record)
-    place = _place(record)
-    if record.status == "running":
-        return f"The run is not finished; this is its state {place}."
-    ended = {"failed": "failed", "interrupted": "was interrupted"}[record.status]
-    reason = record.reason.strip().rstrip(".") or "no reason is recorded"
-    return f"The run {ended} {place}: {reason}."
-
-
-def _place(record: RunRecord) -> str:
-    if not record.rounds:
-        return "before the end of the first round"
-    planned = record.config.get("rounds")
-    of = f" of {planned}" if isinstance(planned, int) else ""
-    return f"after round {record.rounds[-1].server_round}{of}"
-
-
-def _completed(record: RunRecord) -> str:
-    if not any(p.gain is not None for p in record.participants):
-        return "The run was completed, but no participant has a reward."
-    sentence = f"On the validation data {_who_gains(record.participants)}"
-    if record.measures is not None:
-        sentence += f", and {_how_closely(record.measures, len(record.participants))}"
-    return sentence + _on_held_out(record) + "."
-
-
-def _who_gains(participants: Sequence[ParticipantRecord]) -> str:
-    gains = [p.gain for p in participants if p.gain is not None]
-    total, winners = len(participants), sum(gain > 0 for gain in gains)
-    if winners == total > 1:
-        text = f"all {total:,} participants gain"
-    else:
-        noun = "participant" if total == 1 else "participants"
-        text = f"{winners:,} of {total:,} {noun} {_verb('gain', winners)}"
-    text += f" ({100 * math.fsum(gains) / len(gains):+.2f} percentage points on average)"
-    if losers := sum(map(_loses, participants)):
-        text += f", {losers:,} {_verb('lose', losers)}"
-    if missing := total - len(gains):
-        text += f", {missing:,} {'has' if missing == 1 else 'have'} no reward"
-    return text
-
-
-def _how_closely(measures: Measures, num_participants: int) -> str:
-    if measures.pearson is None:
-        return (
-            "how closely rewards follow contributions is undefined, as the rewards or the "
-            "contributions are all alike"
-        )
-    words = next((words for least, words in _CLOSENESS if measures.pearson >= least), None)
-    follow = "do not follow contributions" if words is None else f"follow contributions {words}"
-    # Two points are always on a line.
-    caveat = "; with two participants it is always 1 or -1" if num_participants == 2 else ""
-    return f"rewards {follow} (Pearson {measures.pearson:.3f}{caveat})"
-
-
-def _on_held_out(record: RunRecord) -> str:
-    gains = [p.held_out.gain for p in record.participants if p.held_out is not None]
-    if record.held_out is None or not gains:
-        return ""
-    winners = sum(gain > 0 for gain in gains)
-    return (
-        f"; on held-out data {winners:,} of {len(gains):,} {_verb('gain', winners)} and Pearson "
-        f"is {_pearson(record.held_out.pearson)}"
-    )
-
-
-def _verb(verb: str, count: int) -> str:
-    return f"{verb}s" if count == 1 else verb
+        return {}
+    column = {"Pearson (width)": pearson_text(measures.width_pearson)}
+    if measures.accuracy is not None:
+        column["Accuracy"] = percent(measures.accuracy)
+        column["Pearson"] = pearson_text(measures.pearson)
+    if measures.mcg is not None:
+        column["Pearson (alone)"] = pearson_text(measures.standalone_pearson)
+        column["MCG"] = percent(measures.mcg, signed=True)
+        column["CGS"] = percent(measures.cgs)
+        column["IPR"] = percent(measures.ipr)
+    return column

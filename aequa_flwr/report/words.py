@@ -1,0 +1,190 @@
+"""What a run produced in sentences: the verdict, and what the tables' numbers mean."""
+
+import math
+from collections.abc import Sequence
+
+from aequa_flwr.record import ParticipantRecord, RunRecord
+from aequa_flwr.report.tables import loses, pearson_text, shows_alone
+from aequa_flwr.rewards import Measures
+
+# From which correlation on which words; below the last, rewards do not follow contributions.
+_CLOSENESS = ((0.95, "very closely"), (0.8, "closely"), (0.5, "loosely"))
+_REWARDING = {
+    "post-training": "Everybody trained the whole model; rewards are cut from it at the end.",
+    "training-time": "Everybody trained only the part of the model it had earned so far.",
+}
+
+
+def verdict(record: RunRecord) -> str:
+    """Return one plain sentence about the run; how it ended where it was not completed."""
+    if record.status == "completed":
+        return _completed(record)
+    place = _place(record)
+    if record.status == "running":
+        return f"The run is not finished; this is its state {place}."
+    ended = {"failed": "failed", "interrupted": "was interrupted"}[record.status]
+    reason = record.reason.strip().rstrip(".") or "no reason is recorded"
+    return f"The run {ended} {place}: {reason}."
+
+
+def _place(record: RunRecord) -> str:
+    if not record.rounds:
+        return "before the end of the first round"
+    planned = record.config.get("rounds")
+    of = f" of {planned}" if isinstance(planned, int) else ""
+    return f"after round {record.rounds[-1].server_round}{of}"
+
+
+def _completed(record: RunRecord) -> str:
+    people = record.participants
+    if any(p.gain is not None for p in people):
+        sentence = f"On the validation data {_who_gains(people)}"
+        if record.measures is not None:
+            sentence += f", and {_how_closely(record)}"
+        return sentence + _on_held_out(record) + "."
+    if not any(p.width is not None for p in people):
+        return "The run was completed, but no participant has a reward."
+    if not is_measured(record):
+        return (
+            "No accuracy was measured, as the server has no validation data; "
+            f"{_how_closely(record)}{_without_reward(people)}."
+        )
+    return (
+        f"On the validation data {_how_closely(record)}{_without_reward(people)}; who gains is "
+        f"unknown, as nobody trained alone{_on_held_out(record)}."
+    )
+
+
+def is_measured(record: RunRecord) -> bool:
+    """Return whether the accuracy of any reward is known."""
+    return any(p.reward_accuracy is not None for p in record.participants)
+
+
+def _who_gains(participants: Sequence[ParticipantRecord]) -> str:
+    gains = [p.gain for p in participants if p.gain is not None]
+    total, winners = len(participants), sum(gain > 0 for gain in gains)
+    if winners == total > 1:
+        text = f"all {total:,} participants gain"
+    else:
+        noun = "participant" if total == 1 else "participants"
+        text = f"{winners:,} of {total:,} {noun} {_verb('gain', winners)}"
+    text += f" ({100 * math.fsum(gains) / len(gains):+.2f} percentage points on average)"
+    if losers := sum(map(loses, participants)):
+        text += f", {losers:,} {_verb('lose', losers)}"
+    if unknown := sum(p.width is not None and p.gain is None for p in participants):
+        text += f", {unknown:,} did not train alone to compare with"
+    return text + _without_reward(participants)
+
+
+def _without_reward(participants: Sequence[ParticipantRecord]) -> str:
+    missing = sum(p.width is None for p in participants)
+    return f", {missing:,} {'has' if missing == 1 else 'have'} no reward" if missing else ""
+
+
+def _how_closely(record: RunRecord) -> str:
+    """Return how closely rewards, or widths if nothing was measured, follow contributions."""
+    what = "rewards" if is_measured(record) else "widths"
+    measures = record.measures or Measures(None)
+    pearson = measures.pearson if what == "rewards" else measures.width_pearson
+    if pearson is None:
+        return (
+            f"how closely {what} follow contributions is undefined, as the {what} or the "
+            "contributions are all alike"
+        )
+    words = next((words for least, words in _CLOSENESS if pearson >= least), None)
+    follow = "do not follow contributions" if words is None else f"follow contributions {words}"
+    # Two points are always on a line.
+    two = len(record.participants) == 2
+    caveat = "; with two participants it is always 1 or -1" if two else ""
+    return f"{what} {follow} (Pearson {pearson:.3f}{caveat})"
+
+
+def _on_held_out(record: RunRecord) -> str:
+    if record.held_out is None:
+        return ""
+    gains = [
+        p.held_out.gain
+        for p in record.participants
+        if p.held_out is not None and p.held_out.gain is not None
+    ]
+    winners = sum(gain > 0 for gain in gains)
+    who = f"{winners:,} of {len(gains):,} {_verb('gain', winners)} and " if gains else ""
+    return f"; on held-out data {who}Pearson is {pearson_text(record.held_out.pearson)}"
+
+
+def _verb(verb: str, count: int) -> str:
+    return f"{verb}s" if count == 1 else verb
+
+
+def about_participants(record: RunRecord) -> str:
+    """Return what the columns of the participants' table mean in this run, as plain text."""
+    sentences = [
+        f"Contribution: {_about_contribution(record)}",
+        "Width: how much of the full model its reward is.",
+        _about_gain(record),
+        _REWARDING.get(str(record.config.get("reward")), ""),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _about_contribution(record: RunRecord) -> str:
+    method = record.config.get("contribution")
+    by = f" by the method {method}" if method else ""
+    return {
+        "accuracy": "what the participant brought, as an accuracy.",
+        "fraction": f"what the participant brought, as a fraction{by}.",
+        "examples": "how many examples the participant has. These numbers are what participants "
+        "say of themselves; nobody checked them.",
+        "score": f"what the participant brought, as a score{by}; it only compares with the other "
+        "scores of this run.",
+    }[record.contribution_unit]
+
+
+def _about_gain(record: RunRecord) -> str:
+    if record.contribution_unit == "accuracy":
+        return (
+            "Gain: reward accuracy less contribution, in percentage points. All on the "
+            "validation data."
+        )
+    if shows_alone(record):
+        return (
+            "Alone: the accuracy of what it trained without the others. Gain: reward accuracy "
+            "less that, in percentage points. Accuracies are on the validation data."
+        )
+    if is_measured(record):
+        return "Accuracies are on the validation data; gains are unknown, as nobody trained alone."
+    if any(p.width is not None for p in record.participants):
+        return "Accuracies and gains are unknown, as the server has no validation data."
+    return ""
+
+
+def about_measures(record: RunRecord) -> tuple[str, ...]:
+    """Return what to know before one trusts the measures, one plain text for each paragraph."""
+    if record.measures is None or record.measures.accuracy is None:
+        return (
+            "No accuracy was measured, as the server has no validation data; how widths and "
+            "contributions go together is all that can be said.",
+        )
+    if not is_measured(record) or any(p.gain is not None for p in record.participants):
+        return (_about_columns(record),)
+    return _about_columns(record), (
+        "MCG, CGS and IPR compare with training alone, which this run did not do; "
+        "--set measure-alone=true does."
+    )
+
+
+def _about_columns(record: RunRecord) -> str:
+    # Records of version 1 knew no other way of choosing widths.
+    if record.config.get("allocation", "accuracy") == "accuracy":
+        chosen, left, both = "The widths were chosen", "flatters", "flatter"
+    else:
+        chosen, left, both = "Contributions may be based", "may flatter", "may flatter"
+    if record.held_out:
+        return (
+            f"{chosen} on the validation data, so the left column {left}; judge a run by "
+            "the right one."
+        )
+    return (
+        f"{chosen} on the validation data, so these numbers {both}; this run has no "
+        "held-out data to judge it by."
+    )
