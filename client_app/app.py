@@ -125,7 +125,7 @@ def _host(config: RunConfig, folder: str, participant: str) -> Host:
         if behaviour is None or behaviour.kind != "flip":
             return resident
         rng = rng_for(config.seed, "flipped labels", name)
-        return flip_labels(resident, behaviour.numbers[0], len(schema.classes), rng)
+        return flip_labels(resident, behaviour.numbers[0], schema.num_classes, rng)
 
     return Host(
         network.to(compute.device),

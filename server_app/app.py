@@ -105,13 +105,6 @@ class _Keeper:
 
 
 def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
-    data = federated_data(config.data_spec)
-    check_augmentation(config.augmentation, data.dataset.schema)
-    network = _initial_network(config, data.dataset)
-    initial = RunState(params=network.dump())
-    ladder = network.levels(config.p_min, config.p_max, most=config.max_levels)
-    sizes = [network.num_parameters(width) for width in ladder]
-    server_data = _server_data(config, data, network)
     estimator = build_estimator(config.contribution)
     check_needs(
         config.contribution,
@@ -119,30 +112,35 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
         validation=config.validation,
         participants=config.participants,
     )
-    keeper.update(
-        replace(keeper.record, data=_describe(config, data), contribution_unit=estimator.unit)
-    )
+    data = federated_data(config.data_spec)
+    schema = data.dataset.schema
+    check_augmentation(config.augmentation, schema)
+    network = _initial_network(config, data.dataset)
+    initial = RunState(params=network.dump())
+    ladder = network.levels(config.p_min, config.p_max, most=config.max_levels)
+    sizes = [network.num_parameters(width) for width in ladder]
+    server = _server_data(config, data, network)
+    unit = estimator.unit
+    keeper.update(replace(keeper.record, data=_describe(config, data), contribution_unit=unit))
     strategy = AequaStrategy(
-        method=_method(config, ladder, comparable=estimator.unit == "accuracy"),
+        method=_method(config, ladder, comparable=unit == "accuracy"),
         attendance=Attendance(
-            read_participation(config.participation),
-            config.seed,
-            everybody_first=estimator.needs.everybody_first,
+            read_participation(config.participation), config.seed, estimator.needs.everybody_first
         ),
         assessor=Assessor(
             estimator,
-            ladder[0],
-            network.layouts,
-            classes=len(data.dataset.schema.classes),
+            width=ladder[0],
+            layouts=network.layouts,
+            classes=schema.num_classes,
             seed=config.seed,
-            scorer=server_data and server_data.scorer(ladder[0], config.utility_examples),
+            scorer=None if server is None else server.scorer(ladder[0], config.utility_examples),
         ),
-        measure=server_data and server_data.measure,
+        measure=None if server is None else server.measure,
         measure_alone=config.measure_alone,
-        calibrate=server_data and _calibrator(config, server_data, ladder),
+        calibrate=None if server is None else _calibrator(config, server, ladder),
         layouts=network.layouts,
         ladder=ladder,
-        schema=data.dataset.schema.fingerprint,
+        schema=schema.fingerprint,
         num_participants=config.participants,
         join_timeout_s=config.join_timeout_s,
         state=initial,

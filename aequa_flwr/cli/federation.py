@@ -75,12 +75,15 @@ class LocalFederation:
         how = "did not start in time" if code is None else f"ended with code {code}"
         raise FederationError(f"Flower's SuperLink {how}; see {self.logs / 'superlink.log'}.")
 
-    def submit(self, config: RunConfig, size: Size) -> int:
-        """Start a run of this installation's own code and return its id."""
+    def submit(self, config: RunConfig, size: Size | None) -> int:
+        """Start a run of this installation's own code and return its id.
+
+        ``size`` is that of a simulation; None where real nodes have connected.
+        """
         app = self.home / "app"
         write_app(app, config)
-        command = ["run", str(app), _CONNECTION, "--federation-config", size.to_flower()]
-        return int(self._ask(*command)["run-id"])
+        federation = () if size is None else ("--federation-config", size.to_flower())
+        return int(self._ask("run", str(app), _CONNECTION, *federation)["run-id"])
 
     def follow(self, run_id: int) -> "subprocess.Popen[bytes]":
         """Return the process that copies the run's log to logs/run.log until the run ends."""
@@ -118,9 +121,12 @@ class LocalFederation:
 
 
 @contextmanager
-def local_federation(logs: Path, port: int) -> Iterator[LocalFederation]:
+def local_federation(
+    logs: Path, port: int, *, simulated: bool = True
+) -> Iterator[LocalFederation]:
     """Start a SuperLink with a home of its own; stop all that came of it on leaving.
 
+    One that is not ``simulated`` waits for nodes, which are started with the same environment.
     Its own home and port, because a SuperLink that another project started would run that
     project's code.
     """
@@ -137,7 +143,7 @@ def local_federation(logs: Path, port: int) -> Iterator[LocalFederation]:
             link = subprocess.Popen(
                 [
                     _find("flower-superlink", env),
-                    "--simulation",
+                    *(("--simulation",) if simulated else ()),
                     "--insecure",  # plain HTTP, which never leaves this machine's loopback
                     "--disable-runtime-dependency-installation",
                     *("--host", _HOST, "--port", str(port)),

@@ -1,5 +1,6 @@
 """Contribution assessment: the protocol, and one file for each method."""
 
+from aequa_flwr.contribution.assessor import Assessor
 from aequa_flwr.contribution.cgsv import Cgsv
 from aequa_flwr.contribution.comfedsv import ComFedSV
 from aequa_flwr.contribution.data_size import DataSize
@@ -24,6 +25,7 @@ from aequa_flwr.contribution.standalone import Standalone
 
 __all__ = [
     "METHODS",
+    "Assessor",
     "Cgsv",
     "ComFedSV",
     "ContributionError",

@@ -1,0 +1,169 @@
+"""What contribution methods see, and what they cost: all of them on the updates of one run.
+
+    python benchmarks/contribution.py --data-dir DIR
+
+Ten participants with equal shares of Fashion-MNIST, of whose labels 0, 10, ..., 90 % are flipped.
+Everybody trains together as in a run; after each round every method is told the same and timed.
+Prints for each the Spearman correlation of its contributions with the share of true labels, how
+many models it measured in a round, and its seconds as a part of the round's own.
+"""
+
+import argparse
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from scipy.stats import spearmanr
+
+from aequa_flwr.config import RunConfig
+from aequa_flwr.contribution import Assessor, Ledger, build_estimator
+from aequa_flwr.data import FederatedData, federated_data
+from aequa_flwr.hosting import Host
+from aequa_flwr.seeding import rng_for
+from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.networks import build_network
+from aequa_flwr.slim.subnet import Params
+from aequa_flwr.training import (
+    Compute,
+    LocalPlan,
+    Resident,
+    ServerData,
+    choose_compute,
+    flip_labels,
+)
+
+METHODS = "standalone,participation,data-size,cgsv,shapfed,fedsv,gtg-shapley,comfedsv,fedfaim"
+
+
+@dataclass
+class Line:
+    """One method: its ledger, the models it measured and the seconds it took so far."""
+
+    assessor: Assessor
+    ledger: Ledger
+    num_scored: int = 0
+    seconds: float = 0.0
+    trail: list[float] = field(default_factory=list)
+
+
+def flipped(count: int) -> list[float]:
+    """Return the share of flipped labels of each participant: from 0 to 90 %."""
+    return [0.9 * k / max(1, count - 1) for k in range(count)]
+
+
+def make_host(
+    config: RunConfig, data: FederatedData, network: SlimNetwork, compute: Compute
+) -> Host:
+    schema = data.dataset.schema
+    noise = dict(zip(data.shares, flipped(len(data.shares)), strict=True))
+
+    def tensors(name: str) -> Resident:
+        resident = compute.resident(data.dataset.train, schema, data.shares[name])
+        rng = rng_for(config.seed, "flipped labels", name)
+        return flip_labels(resident, noise[name], schema.num_classes, rng)
+
+    kept = {name: tensors(name) for name in data.shares}
+    return Host(network, compute, kept.__getitem__, config.seed)
+
+
+def open_lines(
+    names: list[str],
+    server: ServerData,
+    width: float,
+    config: RunConfig,
+    alone: Mapping[str, float],
+) -> dict[str, Line]:
+    lines = {}
+    for name in names:
+        assessor = Assessor(
+            build_estimator(name),
+            width,
+            server.network.layouts,
+            classes=10,
+            seed=config.seed,
+            scorer=server.scorer(width, config.utility_examples),
+        )
+        lines[name] = Line(assessor, assessor.begin(dict.fromkeys(alone, 1), alone))
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", required=True, help="folder with FashionMNIST/raw")
+    parser.add_argument("--participants", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--methods", default=METHODS, help="with commas between")
+    parser.add_argument("--utility-examples", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    config = RunConfig.parse(
+        {
+            "dataset": "fashion-mnist",
+            "data-dir": options.data_dir,
+            "participants": options.participants,
+            "rounds": options.rounds,
+            "utility-examples": options.utility_examples,
+            "seed": options.seed,
+        }
+    )
+    data = federated_data(config.data_spec)
+    compute = choose_compute("auto", "float32")
+    init_seed = int(rng_for(config.seed, "initial weights").integers(2**31))
+    network = build_network(config.network, data.dataset.schema, init_seed=init_seed)
+    width = network.levels(config.p_min, config.p_max)[0]
+    server = ServerData(
+        network, compute, compute.resident(data.validation, data.dataset.schema), None
+    )
+    host = make_host(config, data, network, compute)
+    plan = LocalPlan((config.learning_rate,), config.batch_size, config.momentum, config.p_min)
+    params: Params = network.dump()
+    methods = options.methods.split(",")
+    alone = dict.fromkeys(data.shares, 0.0)
+    if "standalone" in methods:
+        alone_plan = replace(plan, learning_rates=plan.learning_rates * config.rounds, p_min=None)
+        models, _ = host.train_alone(list(data.shares), params, alone_plan)
+        alone = {name: server.measure(m, (1.0,))[0].validation for name, m in models.items()}
+    lines = open_lines(methods, server, width, config, alone)
+    num_examples = {name: len(share) for name, share in data.shares.items()}
+    trained_s = 0.0
+    for server_round in range(1, config.rounds + 1):
+        started = time.perf_counter()
+        part = host.train_round(
+            server_round, dict.fromkeys(data.shares, 1.0), params, plan, common=width
+        )
+        trained_s += time.perf_counter() - started
+        for line in lines.values():
+            started = time.perf_counter()
+            line.ledger, scored = line.assessor.after_round(
+                line.ledger, server_round, params, part.common, num_examples
+            )
+            line.seconds += time.perf_counter() - started
+            line.num_scored += scored
+        params = part.partial.mean(params)
+        print(
+            f"round {server_round}: {server.measure(params, (1.0,))[0].validation:.1%}", flush=True
+        )
+    report(lines, list(num_examples), trained_s, config.rounds)
+
+
+def report(lines: Mapping[str, Line], names: list[str], trained_s: float, rounds: int) -> None:
+    quality = [1 - share for share in flipped(len(names))]
+    print(
+        f"\n{len(names)} participants, {rounds} rounds, {torch.get_num_threads()} threads; ", end=""
+    )
+    print(f"training a round: {trained_s / rounds:.2f} s")
+    print(f"{'method':<14}{'Spearman':>9}{'models/round':>14}{'s/round':>9}{'of training':>13}")
+    for name, line in lines.items():
+        values = list(line.assessor.contributions(line.ledger, names, names).values())
+        constant = len(set(values)) < 2
+        rank = "undefined" if constant else f"{spearmanr(values, quality).statistic:.3f}"
+        per_round = line.seconds / rounds
+        print(
+            f"{name:<14}{rank:>9}{line.num_scored / rounds:>14.1f}{per_round:>9.3f}"
+            f"{per_round * rounds / trained_s:>12.1%}"
+        )
+
+
+if __name__ == "__main__":
+    main()
