@@ -22,7 +22,8 @@ from aequa_flwr.data import load_schema
 from aequa_flwr.errors import UserError
 from aequa_flwr.progress import Progress
 from aequa_flwr.record import load_record, save_record
-from tests.unit.report_records import make_record
+from aequa_flwr.report import participant_columns
+from tests.unit.report_records import CASES, make_record
 
 
 def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -234,6 +235,9 @@ def test_the_app_carries_the_config_whatever_it_contains(tmp_path: Path) -> None
          "accuracy 95.0%"),
         (Progress("contribution", 1, 9, 0.1, None, 7300.0),
          "Training alone, to assess contributions: 1 of 9", "about 2 h 1 min left"),
+        (Progress("assessing", 12, 60), "Assessing contributions: 12 of 60", ""),
+        (Progress("assessing", 1234, 0), "Assessing contributions: 1,234", ""),
+        (Progress("assessing", 0, 0), "Assessing contributions", ""),
     ],
 )  # fmt: skip
 def test_progress_says_stage_count_accuracy_and_time_left(
@@ -260,6 +264,13 @@ def test_the_tables_and_paths_are_shown(tmp_path: Path) -> None:
     for word in ("Participant", "Contribution", "Width", "Gain", "Pearson", "MCG", "CGS", "IPR",
                  "Held-out", str(tmp_path / "record.json")):  # fmt: skip
         assert word in text
+
+
+def test_the_tables_of_every_kind_of_run_are_shown(tmp_path: Path) -> None:
+    for case in ("compared", "participation", "no validation", "data size"):
+        file = io.StringIO()
+        show_record(Console(file=file, width=140), CASES[case], tmp_path)
+        assert all(name in file.getvalue() for name in participant_columns(CASES[case]))
 
 
 def test_names_are_shown_whole_and_as_they_are(tmp_path: Path) -> None:

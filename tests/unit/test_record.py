@@ -171,6 +171,12 @@ def test_a_state_in_the_middle_has_rounds_and_no_measures() -> None:
     assert len(record.rounds) == 1
 
 
+def test_a_curve_that_nobody_was_placed_on_is_kept() -> None:
+    record = with_state(EMPTY, replace(finished(), levels={}), LADDER, SIZES)
+    assert [point.accuracy for point in record.curve] == [0.625, 0.875]
+    assert record.measures == Measures(0.875)
+
+
 def test_save_and_load_are_inverse(tmp_path: Path) -> None:
     record = with_state(EMPTY, finished(), LADDER, SIZES)
     save_record(tmp_path, record)
