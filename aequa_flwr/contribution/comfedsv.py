@@ -48,15 +48,23 @@ class ComFedSV:
     ``prefixes`` (M, N), the column that each order has reached at each step.
     """
 
-    rank: int = Field(5, ge=1, le=1000, description="rank at which unknown entries are filled in")
+    rank: int = Field(
+        default=5, ge=1, le=1000, description="rank at which unknown entries are filled in"
+    )
     ridge: float = Field(
-        0.1, ge=1e-9, le=1e6, description="how strongly what is filled in is drawn towards 0"
+        default=0.1,
+        ge=1e-9,
+        le=1e6,
+        description="how strongly what is filled in is drawn towards 0",
     )
     permutations: int = Field(
-        0, ge=0, le=100_000, description="random orders; 0: max(10, N ln N) of N participants"
+        default=0,
+        ge=0,
+        le=100_000,
+        description="random orders; 0: max(10, N ln N) of N participants",
     )
     exact: int = Field(
-        0, ge=0, le=12, description="most participants for which all coalitions are columns"
+        default=0, ge=0, le=12, description="most participants for which all coalitions are columns"
     )
 
     @property
