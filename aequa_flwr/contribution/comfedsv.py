@@ -41,7 +41,7 @@ class ComFedSV:
     A coalition is worth by how much the received model plus the plain mean of its members'
     updates lowers the loss. A table has a row for each round and a column for each coalition that
     the Shapley formula asks for. What a round could not show, because somebody was absent, is
-    filled in: tables of models in training have low rank.
+    filled in, on the assumption that such a table has low rank.
 
     The ledger: ``columns`` (C, N), 0 or 1 for who is in which coalition; ``utilities`` (rounds,
     C), NaN where unknown; and unless all coalitions are columns ``orders`` (M, N) and

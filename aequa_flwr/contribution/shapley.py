@@ -27,8 +27,7 @@ class Coalitions:
 
     The value of a coalition is the accuracy of the received model plus the mean of its members'
     updates, or the loss (at most 1e6) with its sign turned; that of the empty one is the received
-    model's.
-    ``amounts``, one for each player, weight the mean. No model is measured twice.
+    model's. ``amounts``, one for each player, weight the mean. No model is measured twice.
     """
 
     def __init__(self, evidence: RoundEvidence, metric: Metric, amounts: Floats) -> None:
