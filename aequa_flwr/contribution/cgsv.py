@@ -23,10 +23,12 @@ class Cgsv:
     """
 
     smoothing: float = Field(
-        0.95, ge=0.0, lt=1.0, description="how much of a reputation stays in a round"
+        default=0.95, ge=0.0, lt=1.0, description="how much of a reputation stays in a round"
     )
     # A cosine does not depend on it. It is part of the method where the sum is given back.
-    scale: float = Field(0.5, gt=0.0, le=1e6, description="length that updates are brought to")
+    scale: float = Field(
+        default=0.5, gt=0.0, le=1e6, description="length that updates are brought to"
+    )
 
     @property
     def needs(self) -> Needs:

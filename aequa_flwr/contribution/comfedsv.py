@@ -41,22 +41,30 @@ class ComFedSV:
     A coalition is worth by how much the received model plus the plain mean of its members'
     updates lowers the loss. A table has a row for each round and a column for each coalition that
     the Shapley formula asks for. What a round could not show, because somebody was absent, is
-    filled in: tables of models in training have low rank.
+    filled in, on the assumption that such a table has low rank.
 
     The ledger: ``columns`` (C, N), 0 or 1 for who is in which coalition; ``utilities`` (rounds,
     C), NaN where unknown; and unless all coalitions are columns ``orders`` (M, N) and
     ``prefixes`` (M, N), the column that each order has reached at each step.
     """
 
-    rank: int = Field(5, ge=1, le=1000, description="rank at which unknown entries are filled in")
+    rank: int = Field(
+        default=5, ge=1, le=1000, description="rank at which unknown entries are filled in"
+    )
     ridge: float = Field(
-        0.1, ge=1e-9, le=1e6, description="how strongly what is filled in is drawn towards 0"
+        default=0.1,
+        ge=1e-9,
+        le=1e6,
+        description="how strongly what is filled in is drawn towards 0",
     )
     permutations: int = Field(
-        0, ge=0, le=100_000, description="random orders; 0: max(10, N ln N) of N participants"
+        default=0,
+        ge=0,
+        le=100_000,
+        description="random orders; 0: max(10, N ln N) of N participants",
     )
     exact: int = Field(
-        0, ge=0, le=12, description="most participants for which all coalitions are columns"
+        default=0, ge=0, le=12, description="most participants for which all coalitions are columns"
     )
 
     @property

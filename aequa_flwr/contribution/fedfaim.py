@@ -20,15 +20,24 @@ class FedFaim:
     """
 
     tolerance: float = Field(
-        0.01, ge=0.0, le=1e6, description="how much an update may raise the loss and still pass"
+        default=0.01,
+        ge=0.0,
+        le=1e6,
+        description="how much an update may raise the loss and still pass",
     )
     sharpness: float = Field(
-        0.1, ge=0.0, le=1e6, description="how much helping more weighs; 0: all weigh the same"
+        default=0.1,
+        ge=0.0,
+        le=1e6,
+        description="how much helping more weighs; 0: all weigh the same",
     )
-    pass_weight: float = Field(0.2, gt=0.0, le=1e6, description="what a pass counts")
-    fail_weight: float = Field(0.8, gt=0.0, le=1e6, description="what a fail counts")
+    pass_weight: float = Field(default=0.2, gt=0.0, le=1e6, description="what a pass counts")
+    fail_weight: float = Field(default=0.8, gt=0.0, le=1e6, description="what a fail counts")
     steepness: float = Field(
-        5.5, ge=0.0, le=500.0, description="how fast reputation falls with fails; 0: not at all"
+        default=5.5,
+        ge=0.0,
+        le=500.0,
+        description="how fast reputation falls with fails; 0: not at all",
     )
 
     @property

@@ -24,12 +24,14 @@ class FedSV:
     present are few; else random orders are, and the values are estimates.
     """
 
-    metric: Metric = Field("accuracy", description="what is gained: accuracy, or loss (less of it)")
+    metric: Metric = Field(
+        default="accuracy", description="what is gained: accuracy, or loss (less of it)"
+    )
     exact: int = Field(
-        10, ge=0, le=16, description="most present for which all coalitions are measured"
+        default=10, ge=0, le=16, description="most present for which all coalitions are measured"
     )
     permutations: int = Field(
-        20, ge=1, le=100_000, description="random orders where more are present"
+        default=20, ge=1, le=100_000, description="random orders where more are present"
     )
 
     @property

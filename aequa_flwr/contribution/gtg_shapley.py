@@ -25,15 +25,20 @@ class GtgShapley:
     averages stand still. The values come from all that was measured, not from the orders alone.
     """
 
-    metric: Metric = Field("accuracy", description="what is gained: accuracy, or loss (less of it)")
+    metric: Metric = Field(
+        default="accuracy", description="what is gained: accuracy, or loss (less of it)"
+    )
     between_rounds: float = Field(
-        1e-3, ge=0.0, le=1e6, description="a round that gains no more than this adds 0"
+        default=1e-3, ge=0.0, le=1e6, description="a round that gains no more than this adds 0"
     )
     within_round: float = Field(
-        1e-3, ge=0.0, le=1e6, description="an order is left when no more than this is to gain"
+        default=1e-3,
+        ge=0.0,
+        le=1e6,
+        description="an order is left when no more than this is to gain",
     )
     convergence: float = Field(
-        0.05, ge=0.0, le=1e6, description="mean relative change at which the sampling ends"
+        default=0.05, ge=0.0, le=1e6, description="mean relative change at which the sampling ends"
     )
 
     @property

@@ -68,25 +68,25 @@ def build_estimator(text: str) -> ContributionEstimator:
 
 
 def check_needs(
-    text: str, estimator: ContributionEstimator, *, validation: bool, participants: int
+    kind_text: str, estimator: ContributionEstimator, *, validation: bool, participants: int
 ) -> None:
     """Raise ContributionError if the federation lacks what the estimator cannot do without.
 
-    ``text`` is the setting, for the error; ``validation`` is whether the server has data.
+    ``kind_text`` is the setting, for the error; ``validation`` is whether the server has data.
     """
     needs = estimator.needs
     if needs.validation and not validation:
         without = [kind for kind in METHODS if not build_estimator(kind).needs.validation]
         raise ContributionError(
-            f"contribution = {text!r} measures models on the server's data, and validation = "
+            f"contribution = {kind_text!r} measures models on the server's data, and validation = "
             f"false; use {_either(without)}."
         )
     if participants < needs.participants:
         fewest = {2: "two"}.get(needs.participants, str(needs.participants))
         there = f"there is {participants}" if participants == 1 else f"there are {participants}"
         raise ContributionError(
-            f"contribution = {text!r} compares participants with each other and needs at least "
-            f"{fewest}; {there}."
+            f"contribution = {kind_text!r} compares participants with each other and needs at "
+            f"least {fewest}; {there}."
         )
 
 

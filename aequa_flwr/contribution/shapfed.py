@@ -27,10 +27,13 @@ class ShapFed:
     """
 
     layers: int = Field(
-        0, ge=0, le=10_000, description="last layers to compare; 0: the last one, class by class"
+        default=0,
+        ge=0,
+        le=10_000,
+        description="last layers to compare; 0: the last one, class by class",
     )
     smoothing: float = Field(
-        0.9, ge=0.0, lt=1.0, description="how much of a score stays in a round"
+        default=0.9, ge=0.0, lt=1.0, description="how much of a score stays in a round"
     )
 
     @property

@@ -18,13 +18,16 @@ from aequa_flwr.contribution.estimator import ContributionError, Floats, RoundEv
 Metric = Literal["accuracy", "loss"]
 Orders = npt.NDArray[np.int64]
 
+# Far beyond any loss that tells models apart, and small enough not to swallow the others' digits.
+_MOST_LOSS = 1e6
+
 
 class Coalitions:
     """What the models of a round's coalitions are worth; the players are the present.
 
     The value of a coalition is the accuracy of the received model plus the mean of its members'
-    updates, or the loss with its sign turned; that of the empty one is the received model's.
-    ``amounts``, one for each player, weight the mean. No model is measured twice.
+    updates, or the loss (at most 1e6) with its sign turned; that of the empty one is the received
+    model's. ``amounts``, one for each player, weight the mean. No model is measured twice.
     """
 
     def __init__(self, evidence: RoundEvidence, metric: Metric, amounts: Floats) -> None:
@@ -54,7 +57,8 @@ class Coalitions:
         if unknown:
             rows = shares(members(unknown, len(self._amounts)), self._amounts)
             accuracies, losses = self._score(rows)
-            measured = accuracies if self._metric == "accuracy" else -losses
+            # The lesser of the two, also where a wild update made a loss that is no number.
+            measured = accuracies if self._metric == "accuracy" else -np.fmin(losses, _MOST_LOSS)
             self._known.update(zip(unknown, measured.tolist(), strict=True))
         return np.array([self._known[c] for c in coalitions], dtype=np.float64)
 
