@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.slim.subnet import NDArray, Params, extract
 from aequa_flwr.slim.width import (
     Layout,
     Layouts,
@@ -136,11 +136,23 @@ class MaskedSum:
             yield prefix(layout, width), total
 
 
-def rounded(params: Params) -> dict[str, NDArray]:
-    """Return ``params`` as they come out of a sum of one: rounded to the step of the integers."""
+def common_part(
+    sub_params: Params, layouts: Layouts, width: float, levels: Collection[int]
+) -> dict[str, NDArray]:
+    """Return what a participant has trained of the common sub-model of ``width``.
+
+    Rounded to the step of the integers, as it comes out of a sum of one. ``levels`` are those
+    whose BatchNorm it trained; unless that of ``width`` is among them, there is none of it here.
+    """
+    trained = levels_held(layouts, width) - 1 in levels
+    part = {
+        name: value
+        for name, value in extract(sub_params, layouts, width).items()
+        if trained or not is_switchable(layouts[name])
+    }
     return {
         name: (np.rint(np.multiply(value, SCALE, dtype=np.float64)) / SCALE).astype(np.float32)
-        for name, value in params.items()
+        for name, value in part.items()
     }
 
 

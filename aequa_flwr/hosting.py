@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from aequa_flwr.aggregation import AggregationError, MaskedSum, rounded
+from aequa_flwr.aggregation import AggregationError, MaskedSum, common_part
 from aequa_flwr.forms import Spec
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
@@ -106,8 +106,7 @@ class Host:
             line = Trained(name, width, num_examples, result.loss)
             part = replace(part, partial=partial, trained=(*part.trained, line))
             if common is not None:
-                # Rounded, as where a node hosts one participant and its sum is all that it sends.
-                shared[name] = rounded(extract(result.params, layouts, common))
+                shared[name] = common_part(result.params, layouts, common, result.levels)
         return replace(part, refused=refused, common=shared)
 
     def train_alone(

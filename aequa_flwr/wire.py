@@ -7,10 +7,10 @@ from typing import TypeVar, cast
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, MessageType, RecordDict
 
-from aequa_flwr.aggregation import SCALE, AggregationError, Int64, MaskedSum
+from aequa_flwr.aggregation import SCALE, AggregationError, Int64, MaskedSum, common_part
 from aequa_flwr.hosting import RoundPart, Trained
-from aequa_flwr.slim.subnet import NDArray, Params, extract
-from aequa_flwr.slim.width import Layouts, levels_held, prefix, shape_at
+from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.slim.width import Layouts, is_switchable, levels_held, prefix, shape_at
 
 # Raise it with every change of a record; a node of another version is refused when it joins.
 PROTOCOL_VERSION = 3
@@ -233,22 +233,26 @@ def decode_round_part(
     partial = _read_sum(content, head, layouts)
     if partial.count != len(trained):
         raise WireError(f"the sum is of {partial.count} participants, not {len(trained)}")
-    models = _read_common(content, [line.name for line in trained], layouts, common)
-    return RoundPart(partial, trained, refused, models)
+    names = [line.name for line in trained]
+    if common is None or not names:
+        return RoundPart(partial, trained, refused)
+    if len(names) == 1:  # its sum is its model, and was checked as such
+        model = common_part(
+            _floats(content, _PARAMS), layouts, common, partial.level_weights.keys()
+        )
+        return RoundPart(partial, trained, refused, {names[0]: model})
+    return RoundPart(partial, trained, refused, _read_common(content, names, layouts, common))
 
 
 def _read_common(
-    content: RecordDict, names: Sequence[str], layouts: Layouts, common: float | None
+    content: RecordDict, names: Sequence[str], layouts: Layouts, common: float
 ) -> dict[str, Params]:
-    if common is None or not names:
-        return {}
-    if len(names) == 1:  # its sum is its model, and was checked as such
-        return {names[0]: extract(_floats(content, _PARAMS), layouts, common)}
+    whole = {key: shape_at(layout, common) for key, layout in layouts.items()}
+    plain = {key: shape for key, shape in whole.items() if not is_switchable(layouts[key])}
     models: dict[str, Params] = {}
     for k, name in enumerate(names):
         model = _floats(content, f"{_COMMON}.{k}")
-        shapes = {key: value.shape for key, value in model.items()}
-        if shapes != {key: shape_at(layout, common) for key, layout in layouts.items()}:
+        if {key: value.shape for key, value in model.items()} not in (whole, plain):
             raise WireError(f"the common sub-model of {name} is not of width {common:g}")
         if not all(np.isfinite(value).all() for value in model.values()):
             raise WireError(f"the common sub-model of {name} holds values that are not finite")

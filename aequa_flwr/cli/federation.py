@@ -121,9 +121,7 @@ class LocalFederation:
 
 
 @contextmanager
-def local_federation(
-    logs: Path, port: int, *, simulated: bool = True
-) -> Iterator[LocalFederation]:
+def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterator[LocalFederation]:
     """Start a SuperLink with a home of its own; stop all that came of it on leaving.
 
     One that is not ``simulated`` waits for nodes, which are started with the same environment.

@@ -99,9 +99,12 @@ def _counts(num_examples: Mapping[str, int]) -> Floats:
 
 
 def _stacked(received: Params, trained: list[Params]) -> dict[str, NDArray]:
-    """Return the updates of all participants, tensor by tensor: the one sign convention."""
+    """Return the updates of all participants, tensor by tensor: the one sign convention.
+
+    A tensor that a participant does not send, BatchNorm's, is one it did not change.
+    """
     return {
-        name: np.stack([params[name] - start for params in trained])
+        name: np.stack([params.get(name, start) - start for params in trained])
         for name, start in received.items()
     }
 

@@ -67,6 +67,16 @@ def test_batch_norm_through_a_whole_run_whatever_the_placement(tmp_path: Path) -
         assert np.mean(recalls) == pytest.approx(card.accuracy, abs=0.004)
 
 
+def test_batch_norm_with_rewards_while_training_whatever_the_placement(tmp_path: Path) -> None:
+    changes = BATCH_NORM | {"contribution": "fedfaim", "reward": "training-time"}
+    for num_nodes in (1, 3):
+        run_in_process(tmp_path / f"run{num_nodes}", num_nodes=num_nodes, **changes)
+    record = without_times(tmp_path / "run1")
+    assert record == without_times(tmp_path / "run3")
+    assert {r["num_evaluations"] for r in record["rounds"]} == {4}
+    assert max(line["width"] for line in record["participants"]) == 1.0
+
+
 def test_calibration_mends_levels_that_were_hardly_trained(tmp_path: Path) -> None:
     accuracies = {}
     for calibration in ("none", "untrained", "all"):

@@ -67,6 +67,19 @@ def test_parse_and_to_flower_are_inverse() -> None:
             {"partition": "quantity-skew:0.1,6", "participants": 3},
             "has more holders than participants = 3",
         ),
+        ({"participation": "rates:2,1"}, "LOW and HIGH must be rates from 0 to 1"),
+        ({"participation": "sample:0"}, "FRACTION must be above 0 and at most 1"),
+        ({"behaviour": "noise"}, "it takes 1 number(s); write noise:DEVIATION"),
+        ({"behaviour": "zeros,zeros", "participants": 1}, "more than the participants = 1"),
+        ({"allocation": "keep"}, "which only reward = 'training-time' gives"),
+        (
+            {"validation": False, "calibration": "all"},
+            "calibration = 'all' needs data of the server, and validation = false",
+        ),
+        ({"validation": False, "measure-alone": True}, "measure-alone = true needs data"),
+        ({"validation": "maybe"}, "validation = 'maybe': must be a valid boolean"),
+        ({"reward": "never"}, "reward = 'never': must be 'post-training' or 'training-time'"),
+        ({"gamma": 1.0}, "gamma = 1.0: must be less than 1"),
         ({"batch-size": 10**20}, "must be less than or equal to 10000000"),
         ({"epsilon": 1e-200}, "epsilon = 1e-200: must be greater than or equal to 0.000000000001"),
         ({"seed": 2**63}, "seed = 9223372036854775808: must be less than 9223372036854775808"),
@@ -79,6 +92,21 @@ def test_a_bad_value_is_named_with_what_is_allowed(values: dict[str, Any], says:
     assert says in str(caught.value)
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "allocation"),
+    [
+        ({}, "accuracy"),
+        ({"validation": "false"}, "width"),
+        ({"validation": False, "reward": "training-time"}, "keep"),
+        ({"reward": "training-time", "allocation": "accuracy"}, "accuracy"),
+    ],
+)
+def test_the_usual_allocation_follows_from_the_rest(
+    values: dict[str, Any], allocation: str
+) -> None:
+    assert RunConfig.parse(values).allocation == allocation
 
 
 def test_partition_spec_reads_its_numbers() -> None:

@@ -1,6 +1,8 @@
 """decode(encode(x)) == x, and what is malformed becomes a WireError."""
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aequa_flwr import wire
-from aequa_flwr.aggregation import MaskedSum
+from aequa_flwr.aggregation import MaskedSum, common_part
 from aequa_flwr.hosting import RoundPart, Trained
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim import Axis, Layouts, Levels, Params, extract
@@ -106,6 +108,58 @@ def test_round_part_is_lossless_for_one_and_for_many(widths: dict[str, float], w
 def test_a_sum_of_one_travels_as_float32() -> None:
     content = wire.encode_round_part(1, part_of({"a": 0.5}))
     assert {a.dtype for a in content.array_records["params"].values()} == {"float32"}
+
+
+COMMON = 0.3
+
+
+def with_common(widths: dict[str, float]) -> RoundPart:
+    part = part_of(widths)
+    models = {
+        name: common_part(params(k, width), LAYOUTS, COMMON, {0} if k < 2 else ())
+        for k, (name, width) in enumerate(widths.items())
+    }
+    return replace(part, common=models)
+
+
+def test_the_common_sub_model_of_each_arrives_whether_alone_or_among_many() -> None:
+    widths = {"a": 0.5, "b": 1.0, "c": 1.0}
+    part = with_common(widths)
+    back = wire.decode_round_part(
+        through_bytes(wire.encode_round_part(3, part)), 3, widths, LAYOUTS, COMMON
+    )
+    assert back.common.keys() == widths.keys()
+    assert all(same_params(back.common[name], part.common[name]) for name in widths)
+    assert back.common["a"]["w"].shape == (2, 2)
+    assert "bn" not in back.common["c"]  # it did not train that level
+    alone = with_common({"a": 0.5})
+    content = through_bytes(wire.encode_round_part(3, alone))
+    assert list(content.array_records) == ["params"]  # one model, assessed and added alike
+    again = wire.decode_round_part(content, 3, {"a": 0.5}, LAYOUTS, COMMON)
+    assert same_params(again.common["a"], part.common["a"])
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda r: r.pop("common.1"), "lacks its arrays 'common.1'"),
+        (lambda r: r["common.0"].pop("w"), "the common sub-model of a is not of width 0.3"),
+        (
+            lambda r: r["common.0"].update(w=Array(np.zeros((3, 2), np.float32))),
+            "the common sub-model of a is not of width 0.3",
+        ),
+        (
+            lambda r: r["common.1"].update(w=Array(np.full((2, 2), np.nan, np.float32))),
+            "the common sub-model of b holds values that are not finite",
+        ),
+    ],
+)
+def test_a_malformed_common_sub_model_is_refused(damage: Any, says: str) -> None:
+    asked = {"a": 0.5, "b": 1.0}
+    content = through_bytes(wire.encode_round_part(3, with_common(asked)))
+    damage(content)
+    with pytest.raises(wire.WireError, match=re.escape(says)):
+        wire.decode_round_part(content, 3, asked, LAYOUTS, COMMON)
 
 
 def head(content: RecordDict) -> ConfigRecord:
