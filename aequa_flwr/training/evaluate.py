@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.subnet import NDArray, Params
@@ -23,20 +24,27 @@ def balanced_accuracies(
     In [0, 1]; the first two layers are computed once for all widths.
     """
     network.eval()
-    y = data.labels
-    num_classes = int(y.max()) + 1
-    hits = torch.zeros(len(widths), num_classes, dtype=torch.int64, device=y.device)
-    for start in range(0, len(y), _BATCH):
+    correct: list[Tensor] = []
+    for start in range(0, len(data), _BATCH):
         x, labels = data.batch(slice(start, start + _BATCH))
         with compute.autocast():
             logits = network.forward_nested(x, widths)
-        for row, values in enumerate(logits):
-            hits[row] += torch.bincount(labels[values.argmax(1) == labels], minlength=num_classes)
-    present = torch.bincount(y, minlength=num_classes)
-    recalls = hits[:, present > 0].double() / present[present > 0]
+        correct.append(torch.stack([values.argmax(1) == labels for values in logits]))
+    return mean_recalls(torch.cat(correct, dim=1), data.labels)
+
+
+def mean_recalls(correct: Tensor, labels: Tensor) -> list[float]:
+    """Return the mean recall over the classes present in ``labels`` (n,), one for each model.
+
+    ``correct`` (models, n) says which examples a model gets right. In [0, 1]: 1 is no mistake.
+    """
+    correct, labels = correct.cpu(), labels.cpu()
+    examples = torch.bincount(labels)
+    present = examples > 0
+    hits = [torch.bincount(labels[row], minlength=len(examples)) for row in correct]
     # Recalls that add up to the same in another order differ by 1e-16, which would turn "as good
     # as alone" into a loss; twelve digits are far finer than one example.
-    return [round(float(accuracy), 12) for accuracy in recalls.mean(dim=1)]
+    return [round(float((of[present] / examples[present].double()).mean()), 12) for of in hits]
 
 
 @dataclass(frozen=True)
