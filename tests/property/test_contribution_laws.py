@@ -32,7 +32,7 @@ sizes = st.integers(1, 5)
 
 EXACT: list[ContributionEstimator] = [FedSV(), FedSV("loss"), ComFedSV(exact=6)]
 # Nothing is truncated, and orders are drawn up to the cap.
-THOROUGH = GtgShapley(between_rounds=0.0, within_round=0.0, convergence=0.0)
+THOROUGH = GtgShapley(between_rounds=0.0, within_round=0.0, convergence=0.0, budget=1.0)
 SAMPLED: list[ContributionEstimator] = [
     FedSV(exact=0, permutations=4),
     ComFedSV(),
@@ -210,10 +210,16 @@ def test_gtg_is_within_two_percent_of_the_exact_values() -> None:
         game = game_of(worth)
         found = after(GtgShapley(), [a_round(number=8, game=game, seed=seed)], opening(8))[1]
         errors.append(np.linalg.norm(np.array(found) - exact) / np.linalg.norm(exact))
-        assert len(game.asked) == len(set(game.asked)) < 2**8
+        assert len(game.asked) == len(set(game.asked)) <= 128
     assert max(errors) <= 0.02
-    # Of the mean over the orders it is 3.7 %, of the plain mean over all known steps 1 %.
-    assert np.mean(errors) <= 0.005
+    assert np.mean(errors) <= 0.01
+
+
+def test_gtg_measures_a_tenth_of_all_coalitions_at_most() -> None:
+    for seed in range(5):
+        game = game_of(saturating(seed, 10))
+        after(GtgShapley(), [a_round(number=10, game=game, seed=seed)], opening(10))
+        assert len(game.asked) <= 2**10 / 10
 
 
 @law

@@ -314,7 +314,7 @@ def test_gtg_draws_no_fewer_and_no_more_orders_than_it_may(
     table: dict[Coalition, float] = {}
     game = Game(lambda who: table.setdefault(who, float(len(who) + values.random())))
     evidence = a_round(number=players, game=game)
-    after(GtgShapley(convergence=convergence), [evidence], opening(players))
+    after(GtgShapley(convergence=convergence, budget=1.0), [evidence], opening(players))
     assert rng.drawn == blocks
 
 
