@@ -29,7 +29,7 @@ class GtgShapley:
     """
 
     metric: Metric = Field(
-        default="accuracy", description="what is gained: accuracy, or loss (less of it)"
+        default="loss", description="what is gained: accuracy, or loss (less of it)"
     )
     between_rounds: float = Field(
         default=1e-3, ge=0.0, le=1e6, description="a round that gains no more than this adds 0"

@@ -72,6 +72,20 @@ def test_the_record_is_the_same_whatever_the_workers_and_nodes(
     assert carrying(str(tmp_path)) == []
 
 
+def test_rewards_while_training_show_what_is_being_assessed(
+    tmp_path: Path, marked_env: dict[str, str]
+) -> None:
+    output = tmp_path / "run"
+    options = ("--contribution", "fedsv", "--reward", "training-time", "--set", "behaviour=zeros")
+    done = run_aequa("run", *SMALL, *options, "--output", str(output), cwd=tmp_path, env=marked_env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ("Assessing contributions: 64", "round 3 of 3", "Pearson (width)"):
+        assert words in done.stdout, done.stdout
+    record = record_of(output)
+    assert {r["num_evaluations"] for r in record["rounds"]} == {64}
+    assert record["participants"][0]["width"] == 0.25
+
+
 def test_own_data_and_own_network_from_the_folder_where_it_is_started(
     tmp_path: Path, marked_env: dict[str, str]
 ) -> None:

@@ -102,7 +102,7 @@ def test_fedsv_is_the_mean_over_all_orders(one: int, two: int, present: set[int]
     accuracy, loss = table(one, 6), table(two, 6)
     evidence = a_round(number=6, present=players, game=Game(accuracy, loss))
     expected = enumerated(accuracy, players)
-    found = after(FedSV(), [evidence], opening(6))[1]
+    found = after(FedSV("accuracy"), [evidence], opening(6))[1]
     assert found == pytest.approx([expected.get(i, 0.0) for i in range(6)], abs=1e-12)
     avoided = enumerated(turned(loss), players)
     found = after(FedSV("loss"), [evidence], opening(6))[1]
