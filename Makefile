@@ -34,6 +34,7 @@ bench: $(READY) ## print the figures that the README quotes
 	"$(BIN)/python" benchmarks/round_ratio.py
 	"$(BIN)/python" benchmarks/allocation.py
 	"$(BIN)/python" benchmarks/width_cost.py
+	"$(BIN)/python" benchmarks/coalitions.py
 
 clean: ## remove the environment and caches; runs/ stays
 	rm -rf "$(VENV)" .mypy_cache .ruff_cache .hypothesis
