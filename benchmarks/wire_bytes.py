@@ -87,7 +87,7 @@ def run(config: RunConfig, folder: Path) -> list[tuple[int, int]]:
                 )  # fmt: skip
         run_id = federation.submit(config, None)
         while not federation.status(run_id).startswith("finished"):
-            time.sleep(1)
+            time.sleep(5)
         status = json.loads((Path(config.output) / "record.json").read_text())["status"]
         if status != "completed":
             raise SystemExit(f"The run in {config.output} is {status}; see {folder}.")
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--data-dir", required=True, help="folder with FashionMNIST/raw")
     parser.add_argument("--participants", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--network", default="large-cnn")
+    parser.add_argument("--network", default="cnn")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="aequa-wire-"))
     counts = {}
