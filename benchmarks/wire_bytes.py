@@ -47,9 +47,9 @@ class Forwarder:
         while True:
             try:
                 node, _ = self.listener.accept()
+                link = socket.create_connection((HOST, self.target))
             except OSError:
-                return
-            link = socket.create_connection((HOST, self.target))
+                return  # the SuperLink has ended
             for source, sink, key in ((node, link, "received"), (link, node, "sent")):
                 threading.Thread(target=self._pass, args=(source, sink, key), daemon=True).start()
 
