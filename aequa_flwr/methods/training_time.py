@@ -31,10 +31,13 @@ class TrainingTime:
     ) -> dict[str, float]:
         """Return the width of the model that each of ``names`` receives this round.
 
-        Who has not been assessed yet receives the widest: so begins Algorithm 2.
+        In the first round, when nobody has been assessed, all receive the widest: so begins
+        Algorithm 2. Who comes later begins with the narrowest, which is enough to be assessed by;
+        otherwise coming late and once would earn the full model, trained by the others.
         """
         earned = self._levels(contributions)
-        return {name: self.ladder[earned.get(name, -1)] for name in names}
+        unknown = 0 if contributions else -1
+        return {name: self.ladder[earned.get(name, unknown)] for name in names}
 
     def follow(
         self, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]

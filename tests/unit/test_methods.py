@@ -81,7 +81,7 @@ def test_before_anybody_was_assessed_all_receive_the_widest() -> None:
 def test_widths_are_the_shares_of_the_largest_rounded_down_to_a_level() -> None:
     contributions = {"best": 0.2, "half": 0.1, "most": 0.17, "none": 0.0, "harm": -3.0}
     assert training_time().receives([*contributions, "new"], contributions) == {
-        "best": 1.0, "half": 0.4, "most": 0.85, "none": 0.25, "harm": 0.25, "new": 1.0,
+        "best": 1.0, "half": 0.4, "most": 0.85, "none": 0.25, "harm": 0.25, "new": 0.25,
     }  # fmt: skip
 
 
