@@ -1,5 +1,7 @@
 """CGSV: how well an update points where the federation goes (cosine gradient Shapley value)."""
 
+from typing import ClassVar
+
 import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -30,20 +32,11 @@ class Cgsv:
         default=0.5, gt=0.0, le=1e6, description="length that updates are brought to"
     )
 
-    @property
-    def needs(self) -> Needs:
-        """Updates of at least two: the direction of one alone is always the federation's."""
-        return Needs(updates=True, participants=2)
-
-    @property
-    def unit(self) -> Unit:
-        """Shares in [0, 1] that compare with each other only."""
-        return "score"
-
-    @property
-    def changes(self) -> bool:
-        """With every round."""
-        return True
+    # Updates of at least two: the direction of one alone is always the federation's.
+    needs: ClassVar[Needs] = Needs(updates=True, participants=2)
+    # Shares in [0, 1] that compare with each other only.
+    unit: ClassVar[Unit] = "score"
+    changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
         """Nobody has been seen."""

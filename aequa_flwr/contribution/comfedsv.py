@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -67,20 +68,11 @@ class ComFedSV:
         default=0, ge=0, le=12, description="most participants for which all coalitions are columns"
     )
 
-    @property
-    def needs(self) -> Needs:
-        """A round with everybody: a coalition that was never seen would count as worth nothing."""
-        return Needs(updates=True, validation=True, everybody_first=True)
-
-    @property
-    def unit(self) -> Unit:
-        """A loss avoided, summed over rounds, that compares with others only; may be negative."""
-        return "score"
-
-    @property
-    def changes(self) -> bool:
-        """With every round."""
-        return True
+    # A round with everybody: a coalition that was never seen would count as worth nothing.
+    needs: ClassVar[Needs] = Needs(updates=True, validation=True, everybody_first=True)
+    # A loss avoided, summed over rounds, that compares with others only; may be negative.
+    unit: ClassVar[Unit] = "score"
+    changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
         """Choose the coalitions, once for all rounds."""

@@ -1,5 +1,7 @@
 """Data size: how many examples a participant says it has."""
 
+from typing import ClassVar
+
 from pydantic.dataclasses import dataclass
 
 from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, RoundEvidence, Unit
@@ -12,20 +14,11 @@ class DataSize:
     Nothing verifies it, and it says nothing about quality.
     """
 
-    @property
-    def needs(self) -> Needs:
-        """Nothing but the participants' word."""
-        return Needs()
-
-    @property
-    def unit(self) -> Unit:
-        """A number of examples."""
-        return "examples"
-
-    @property
-    def changes(self) -> bool:
-        """Known before the first round."""
-        return False
+    # Nothing but the participants' word.
+    needs: ClassVar[Needs] = Needs()
+    # A number of examples.
+    unit: ClassVar[Unit] = "examples"
+    changes: ClassVar[bool] = False
 
     def begin(self, opening: Opening) -> Ledger:
         """Keep the numbers."""

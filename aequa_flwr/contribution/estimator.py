@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -83,17 +83,10 @@ class ContributionEstimator(Protocol):
     permutes the contributions, and participants that cannot be told apart get the same.
     """
 
-    @property
-    def needs(self) -> Needs:
-        """What it cannot do without."""
-
-    @property
-    def unit(self) -> Unit:
-        """What its numbers are."""
-
-    @property
-    def changes(self) -> bool:
-        """Whether contributions change from round to round."""
+    # What it cannot do without; what its numbers are; whether rounds change them.
+    needs: ClassVar[Needs]
+    unit: ClassVar[Unit]
+    changes: ClassVar[bool]
 
     def begin(self, opening: Opening) -> Ledger:
         """Return the ledger before the first round."""

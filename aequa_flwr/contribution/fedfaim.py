@@ -1,5 +1,7 @@
 """FedFAIM: how far the useful updates go where the federation goes, by who was mostly useful."""
 
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field
@@ -40,20 +42,11 @@ class FedFaim:
         description="how fast reputation falls with fails; 0: not at all",
     )
 
-    @property
-    def needs(self) -> Needs:
-        """Updates, and data to measure models with them on."""
-        return Needs(updates=True, validation=True)
-
-    @property
-    def unit(self) -> Unit:
-        """A number in [0, 1) that compares with others only."""
-        return "score"
-
-    @property
-    def changes(self) -> bool:
-        """With every round."""
-        return True
+    # Updates, and data to measure models with them on.
+    needs: ClassVar[Needs] = Needs(updates=True, validation=True)
+    # A number in [0, 1) that compares with others only.
+    unit: ClassVar[Unit] = "score"
+    changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
         """Nobody has been seen."""

@@ -1,5 +1,7 @@
 """FedSV: the Shapley value of every round, summed."""
 
+from typing import ClassVar
+
 import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -37,20 +39,11 @@ class FedSV:
         default=20, ge=1, le=100_000, description="random orders where more are present"
     )
 
-    @property
-    def needs(self) -> Needs:
-        """Updates, and data to measure models with them on."""
-        return Needs(updates=True, validation=True)
-
-    @property
-    def unit(self) -> Unit:
-        """A gain, summed over rounds, that compares with others only; may be negative."""
-        return "score"
-
-    @property
-    def changes(self) -> bool:
-        """With every round."""
-        return True
+    # Updates, and data to measure models with them on.
+    needs: ClassVar[Needs] = Needs(updates=True, validation=True)
+    # A gain, summed over rounds, that compares with others only; may be negative.
+    unit: ClassVar[Unit] = "score"
+    changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
         """Nobody has added anything."""

@@ -1,5 +1,7 @@
 """GTG-Shapley: the Shapley value of every round from few models, by guided sampling."""
 
+from typing import ClassVar
+
 import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -50,20 +52,11 @@ class GtgShapley:
         description="most models to measure in a round, as a share of 2^n; 128 are always allowed",
     )
 
-    @property
-    def needs(self) -> Needs:
-        """Updates, and data to measure models with them on."""
-        return Needs(updates=True, validation=True)
-
-    @property
-    def unit(self) -> Unit:
-        """A gain, summed over rounds, that compares with others only; may be negative."""
-        return "score"
-
-    @property
-    def changes(self) -> bool:
-        """With every round."""
-        return True
+    # Updates, and data to measure models with them on.
+    needs: ClassVar[Needs] = Needs(updates=True, validation=True)
+    # A gain, summed over rounds, that compares with others only; may be negative.
+    unit: ClassVar[Unit] = "score"
+    changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
         """Nobody has added anything."""

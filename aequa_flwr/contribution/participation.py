@@ -1,5 +1,7 @@
 """Participation: how often a participant took part."""
 
+from typing import ClassVar
+
 import numpy as np
 from pydantic.dataclasses import dataclass
 
@@ -14,20 +16,11 @@ class Participation:
     joins every round with worthless data has 1.
     """
 
-    @property
-    def needs(self) -> Needs:
-        """Nothing but rounds."""
-        return Needs()
-
-    @property
-    def unit(self) -> Unit:
-        """A fraction in [0, 1]: 0 is never, 1 is always."""
-        return "fraction"
-
-    @property
-    def changes(self) -> bool:
-        """With every round."""
-        return True
+    # Nothing but rounds.
+    needs: ClassVar[Needs] = Needs()
+    # A fraction in [0, 1]: 0 is never, 1 is always.
+    unit: ClassVar[Unit] = "fraction"
+    changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
         """Nobody has joined any round."""

@@ -1,5 +1,7 @@
 """ShapFed: how well the update of the last layers points where the federation goes."""
 
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field
@@ -36,20 +38,11 @@ class ShapFed:
         default=0.9, ge=0.0, lt=1.0, description="how much of a score stays in a round"
     )
 
-    @property
-    def needs(self) -> Needs:
-        """Updates of at least two: the direction of one alone is always the federation's."""
-        return Needs(updates=True, participants=2)
-
-    @property
-    def unit(self) -> Unit:
-        """A cosine in [-1, 1] that compares with others only."""
-        return "score"
-
-    @property
-    def changes(self) -> bool:
-        """With every round."""
-        return True
+    # Updates of at least two: the direction of one alone is always the federation's.
+    needs: ClassVar[Needs] = Needs(updates=True, participants=2)
+    # A cosine in [-1, 1] that compares with others only.
+    unit: ClassVar[Unit] = "score"
+    changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
         """Nobody has been seen."""

@@ -1,5 +1,7 @@
 """Standalone accuracy: what a participant reaches without the others (the paper's choice)."""
 
+from typing import ClassVar
+
 from pydantic.dataclasses import dataclass
 
 from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, RoundEvidence, Unit
@@ -13,20 +15,11 @@ class Standalone:
     that gain = reward - contribution compares like with like.
     """
 
-    @property
-    def needs(self) -> Needs:
-        """Models trained alone, and something to measure them on."""
-        return Needs(standalone=True, validation=True)
-
-    @property
-    def unit(self) -> Unit:
-        """An accuracy in [0, 1]."""
-        return "accuracy"
-
-    @property
-    def changes(self) -> bool:
-        """Known before the first round."""
-        return False
+    # Models trained alone, and something to measure them on.
+    needs: ClassVar[Needs] = Needs(standalone=True, validation=True)
+    # An accuracy in [0, 1].
+    unit: ClassVar[Unit] = "accuracy"
+    changes: ClassVar[bool] = False
 
     def begin(self, opening: Opening) -> Ledger:
         """Keep the accuracies."""
