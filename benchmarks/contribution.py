@@ -11,7 +11,7 @@ many models it measured in a round, and its seconds as a part of the round's own
 import argparse
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from scipy.stats import spearmanr
@@ -44,7 +44,6 @@ class Line:
     ledger: Ledger
     num_scored: int = 0
     seconds: float = 0.0
-    trail: list[float] = field(default_factory=list)
 
 
 def flipped(count: int) -> list[float]:
