@@ -28,6 +28,29 @@ DatasetName = Literal[
     "text",
 ]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
+# Where a run's files are, which does not change what it computes.
+_PLACES = ("output", "data-dir", "cache-dir", "standalone-from")
+# What a standalone model depends on: who holds what, the network, the training.
+_ALONE = (
+    "dataset",
+    "max-length",
+    "partition",
+    "participants",
+    "held-out-fraction",
+    "validation",
+    "network",
+    "rounds",
+    "local-epochs",
+    "batch-size",
+    "learning-rate",
+    "lr-schedule",
+    "momentum",
+    "clip-norm",
+    "augmentation",
+    "behaviour",
+    "precision",
+    "seed",
+)
 # Counts beyond this are typing errors, and some would not fit a protocol integer.
 _MOST = 10_000_000
 
@@ -101,6 +124,7 @@ class RunConfig(BaseModel):
         allow_inf_nan=False,
     )
 
+    method: str = Field("aequa", description="aequa, or a baseline to compare it with")
     dataset: DatasetName = "digits"
     data_dir: str = Field("", description="folder or file that holds the data set")
     cache_dir: str = Field("", description="folder of prepared data sets; empty: the user's cache")
@@ -123,7 +147,7 @@ class RunConfig(BaseModel):
     clip_norm: float = Field(
         ge=0.0, description="largest norm of the gradients of a step; 0 does not clip"
     )
-    p_min: float = Field(0.25, gt=0.0, le=1.0, description="narrowest width")
+    p_min: float = Field(gt=0.0, le=1.0, description="narrowest width")
     p_max: float = Field(1.0, gt=0.0, le=1.0, description="widest width")
     max_levels: int = Field(
         64, ge=2, le=_MOST, description="widths a reward can have, if the network has more"
@@ -140,9 +164,12 @@ class RunConfig(BaseModel):
     behaviour: str = Field(
         "", description="what simulated participants do wrong, in their order; empty: nothing"
     )
-    contribution: str = Field("standalone", description="how contributions are assessed")
+    contribution: str = Field(description="how contributions are assessed")
     measure_alone: bool = Field(
         False, description="also train everybody alone where the contribution does not need it"
+    )
+    standalone_from: str = Field(
+        "", description="a run of the same data and training, whose standalone accuracies are used"
     )
     validation: bool = Field(True, description="whether the server has data to measure on")
     utility_examples: int = Field(
@@ -192,8 +219,8 @@ class RunConfig(BaseModel):
             "learning-rate": recipe.learning_rate,
             "lr-schedule": recipe.lr_schedule,
             "clip-norm": recipe.clip_norm,
+            **_usual(values),
         }
-        automatic["allocation"] = _usual_allocation(values)
         for key, value in automatic.items():
             if values.get(key, "auto") == "auto":
                 values[key] = value
@@ -220,8 +247,30 @@ class RunConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _check_method(self) -> Self:
+        kind = method_kind(self.method)
+        if kind == "aequa":
+            return self
+        given = {
+            "reward = 'training-time'": self.reward == "training-time",
+            f"allocation = {self.allocation!r}": self.allocation != "keep",
+            f"p-min = {self.p_min:g}": self.p_min < 1,
+            "participation in part": kind == "standalone" and self.participation != "all",
+        }
+        for setting, wrong in given.items():
+            if wrong:
+                raise ValueError(f"{setting} is not possible with method = {self.method!r}")
+        assessed = method_kind(self.contribution)
+        if kind == "cgsv" and assessed != "cgsv":
+            raise ValueError(
+                f"method = {self.method!r} rewards by contribution = 'cgsv', not {assessed!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_rewards(self) -> Self:
-        if self.allocation == "keep" and self.reward == "post-training":
+        shared = method_kind(self.method) == "aequa"
+        if self.allocation == "keep" and self.reward == "post-training" and shared:
             raise ValueError(
                 "allocation = 'keep' keeps the width of the last round, which only reward = "
                 "'training-time' gives; use 'accuracy' or 'width'"
@@ -275,20 +324,34 @@ class RunConfig(BaseModel):
 
     def to_record(self) -> dict[str, Value]:
         """Return what a run computes with: all but where its files are."""
+        return {key: value for key, value in self.to_flower().items() if key not in _PLACES}
+
+    def alone_settings(self) -> dict[str, Value]:
+        """Return what decides how accurate everybody is alone."""
         values = self.to_flower()
-        return {
-            key: values[key] for key in values if key not in ("output", "data-dir", "cache-dir")
-        }
+        return {key: values[key] for key in _ALONE}
 
 
-def _usual_allocation(values: Mapping[str, Any]) -> str:
+def _usual(values: Mapping[str, Any]) -> dict[str, Value]:
+    """Return what "auto" means where it depends on the method and the reward."""
+    kind = method_kind(str(values.get("method", "aequa")))
+    if kind != "aequa":
+        # A baseline knows no widths: everybody trains, and ends with, a full model.
+        contribution = "cgsv" if kind == "cgsv" else "standalone"
+        return {"p-min": 1.0, "contribution": contribution, "allocation": "keep"}
+    usual: dict[str, Value] = {"p-min": 0.25, "contribution": "standalone"}
     if values.get("reward") == "training-time":
-        return "keep"
+        return {**usual, "allocation": "keep"}
     try:
         measured = TypeAdapter(bool).validate_python(values.get("validation", True))
     except ValidationError:
         measured = True  # the field itself says what is wrong with it
-    return "accuracy" if measured else "width"
+    return {**usual, "allocation": "accuracy" if measured else "width"}
+
+
+def method_kind(text: str) -> str:
+    """Return the name in a setting that may have options: ``kind:option=value``."""
+    return text.partition(":")[0]
 
 
 def _read(key: str, text: str, reader: Callable[[str], T]) -> T:

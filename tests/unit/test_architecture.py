@@ -29,6 +29,7 @@ ORDER = [
     "strategy",
     "record",
     "report",
+    "paper",
     "cli",
 ]
 # Where each heavy package may be imported; everything else is NumPy and the standard library.
