@@ -255,7 +255,11 @@ class RunConfig(BaseModel):
             "reward = 'training-time'": self.reward == "training-time",
             f"allocation = {self.allocation!r}": self.allocation != "keep",
             f"p-min = {self.p_min:g}": self.p_min < 1,
-            "participation in part": kind == "standalone" and self.participation != "all",
+            f"calibration = {self.calibration!r}": self.calibration != "none",
+            f"standalone-from = {self.standalone_from!r}": kind == "standalone"
+            and bool(self.standalone_from),
+            f"participation = {self.participation!r}": kind == "standalone"
+            and self.participation != "all",
         }
         for setting, wrong in given.items():
             if wrong:

@@ -81,12 +81,14 @@ class Host:
         params: Params,
         plan: LocalPlan,
         common: float | None = None,
+        models: Mapping[str, Params] | None = None,
     ) -> RoundPart:
         """Train each participant of ``widths`` from its sub-network of ``params``.
 
-        ``params`` are those of the widest of them; ``common`` is the width of which each one's
-        parameters are wanted beside the sum. The random numbers of a participant follow from the
-        seed, the round and its name: the result does not depend on the placement.
+        ``params`` are those of the widest of them; who is in ``models`` starts from that instead.
+        ``common`` is the width of which each one's parameters are wanted beside the sum. The
+        random numbers of a participant follow from the seed, the round and its name: the result
+        does not depend on the placement.
         """
         layouts = self.network.layouts
         part = RoundPart(MaskedSum(layouts))
@@ -94,7 +96,10 @@ class Host:
         refused: dict[str, str] = {}
         shared: dict[str, Params] = {}
         for name, width in widths.items():
-            received = params if width == widest else extract(params, layouts, width)
+            if models and name in models:
+                received = models[name]
+            else:
+                received = params if width == widest else extract(params, layouts, width)
             num_examples = len(self.data_of(name))
             try:
                 result = self._train(("local", server_round), name, received, width, plan)

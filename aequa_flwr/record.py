@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from aequa_flwr.config import Value
+from aequa_flwr.config import RunConfig, Value
 from aequa_flwr.contribution import Unit
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import Measures, Rewarded, measure_fairness
@@ -175,7 +175,7 @@ def _participant(name: str, state: RunState, ladder: Sequence[float]) -> Partici
     line = replace(line, width=ladder[level])
     if not state.curve:
         return line
-    reward = state.curve[level]
+    reward = state.rewards.get(name, state.curve[level])
     gain = None if alone is None else reward.validation - alone.validation
     return replace(
         line,
@@ -295,6 +295,38 @@ def load_record(run: Path) -> RunRecord:
             f"{path} is not a record of version 1 to {SCHEMA_VERSION}: "
             f"{where or 'it is no object'}."
         ) from error
+
+
+def load_standalone(config: RunConfig) -> dict[str, Measured]:
+    """Return the standalone accuracies of the run that ``config`` takes them from, if any.
+
+    Raises RecordError unless everything that decides them is the same in both runs.
+    """
+    if not config.standalone_from:
+        return {}
+    path = Path(config.standalone_from).expanduser()
+    record = load_record(path)
+    here = config.alone_settings()
+    for key, value in here.items():
+        if record.config.get(key) != value:
+            raise RecordError(
+                f"standalone-from = {path} has {key} = {record.config.get(key)!r}, and this run "
+                f"{value!r}; models trained alone would differ, so leave standalone-from out."
+            )
+    measured = {
+        line.name: Measured(
+            line.standalone_accuracy,
+            None if line.held_out is None else line.held_out.standalone_accuracy,
+        )
+        for line in record.participants
+        if line.standalone_accuracy is not None
+    }
+    if record.status != "completed" or not measured:
+        raise RecordError(
+            f"standalone-from = {path} is no completed run with standalone accuracies; leave it "
+            "out."
+        )
+    return measured
 
 
 def _refuse_constant(name: str) -> None:

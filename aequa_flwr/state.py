@@ -44,7 +44,8 @@ class RunState:
     the contribution method remembers. ``levels`` are indices into the ladder of rewards, and
     ``curve`` the accuracies of it in ascending order of width, empty where the server cannot
     measure. ``trained`` are the levels of BatchNorm that somebody has trained so far, as indices
-    of the network's ladder.
+    of the network's ladder. ``personal`` are the models of those who have one of their own, and
+    ``rewards`` the accuracies of what they end with: a baseline's, empty for Aequa.
     """
 
     params: Params
@@ -58,3 +59,5 @@ class RunState:
     failures: tuple[Failure, ...] = ()
     curve: tuple[Measured, ...] = ()
     levels: Mapping[str, int] = field(default_factory=dict)
+    personal: Mapping[str, Params] = field(default_factory=dict)
+    rewards: Mapping[str, Measured] = field(default_factory=dict)

@@ -2,11 +2,11 @@
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
@@ -15,22 +15,22 @@ from aequa_flwr import wire
 from aequa_flwr.aggregation import AggregationError, MaskedSum
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.errors import UserError
+from aequa_flwr.exchange import Exchange, content_of, make_message
 from aequa_flwr.hosting import Trained
-from aequa_flwr.methods import Attendance
+from aequa_flwr.joining import gather
+from aequa_flwr.methods import Attendance, Personal, PersonalRound
 from aequa_flwr.progress import Progress, WorkClock
 from aequa_flwr.slim.subnet import Params, extract
-from aequa_flwr.slim.width import Layouts
+from aequa_flwr.slim.width import Layouts, is_switchable
 from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.server_data import Measured
 
 logger = logging.getLogger(__name__)
 
-# How often replies are looked for; Flower's own grids wait 0.1 s and more.
-_POLL_S = 0.02
-# A reply of standalone models is kept below this, however many participants a node hosts.
-_ALONE_REPLY_BYTES = 64_000_000
+# A reply of whole models is kept below this, however many participants a node hosts.
+_REPLY_BYTES = 64_000_000
 # And a node answers about so many times, so that people see it advance.
-_ALONE_REPLIES = 20
+_REPLIES = 20
 
 
 # (parameters, levels that somebody trained) to parameters with calibrated BatchNorm.
@@ -67,7 +67,8 @@ class AequaStrategy(Strategy):
 
     ``measure`` returns the accuracies of full parameters at ascending widths on the server's
     data, None where it has none; ``measure_alone`` lets everybody train alone even if the
-    assessor does not ask for it; ``ladder`` holds the widths a reward can have; ``schema`` is the
+    assessor does not ask for it; ``personal``, if given, is how everybody comes to a model of its
+    own, as in the baselines; ``ladder`` holds the widths a reward can have; ``schema`` is the
     fingerprint that a node must share to join; ``calibrate``, if given, completes BatchNorm before
     the curve; ``on_state`` is called with every new state, ``on_progress`` for people who watch.
     After ``start`` the whole outcome is in ``state``.
@@ -87,6 +88,8 @@ class AequaStrategy(Strategy):
         join_timeout_s: float,
         state: RunState,
         measure_alone: bool = False,
+        personal: Personal | None = None,
+        seed: int = 0,
         calibrate: Calibrate | None = None,
         on_state: Callable[[RunState], None] = lambda _state: None,
         on_progress: Callable[[Progress], None] = lambda _progress: None,
@@ -102,12 +105,13 @@ class AequaStrategy(Strategy):
         self.join_timeout_s = join_timeout_s
         self.state = state
         self.measure_alone = measure_alone
+        self.personal = personal
+        self.seed = seed
         self.calibrate = calibrate
         self.on_state = on_state
         self.on_progress = on_progress
         self._nodes: dict[str, int] = {}
         self._asked: dict[int, dict[str, float]] = {}
-        self._sent: dict[str, int] = {}
         self._trained: dict[str, float] = {}
         self._num_scored = 0
         self._clock = WorkClock(0, 0)
@@ -124,13 +128,17 @@ class AequaStrategy(Strategy):
     ) -> Result:
         """Run all stages; ``timeout`` is how long a round may take, in seconds."""
         self.summary()
+        self._exchange = Exchange(grid)
         self._join(grid)
         work = sum(self.state.num_examples.values())
         self._clock = WorkClock(work, num_rounds, alone=self._trains_alone)
-        self._assess(grid, timeout * num_rounds)
+        self._assess(timeout * num_rounds)
         config = train_config or ConfigRecord()
-        for server_round in range(self.state.server_round + 1, num_rounds + 1):
+        last = num_rounds if self.personal is None or self.personal.together else 0
+        for server_round in range(self.state.server_round + 1, last + 1):
             self._round(grid, server_round, num_rounds, timeout, config)
+        if self.personal is not None:
+            self._part(self.personal, num_rounds + 1, timeout)
         self._allocate()
         return Result(arrays=wire.encode_params(self.state.params))
 
@@ -161,14 +169,33 @@ class AequaStrategy(Strategy):
         for name, width in widths.items():
             self._asked.setdefault(self._nodes[name], {})[name] = width
         return [
-            _message(node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, asked))
+            make_message(
+                node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, asked)
+            )
             for node, asked in self._asked.items()
         ]
 
     def _round_task(self, server_round: int, asked: Mapping[str, float]) -> RecordDict:
+        if self._shares:
+            models = {name: self._model_of(name) for name in asked}
+            return wire.encode_round_task(
+                wire.RoundTask(server_round, asked, {}, self._common, models)
+            )
         params = extract(self.state.params, self.layouts, max(asked.values()))
-        task = wire.RoundTask(server_round, asked, params, self.assessor.common)
-        return wire.encode_round_task(task)
+        return wire.encode_round_task(wire.RoundTask(server_round, asked, params, self._common))
+
+    @property
+    def _shares(self) -> bool:
+        """Whether everybody trains a model of its own."""
+        return self.personal is not None and self.personal.share is not None
+
+    @property
+    def _common(self) -> float | None:
+        """The width of which everybody's parameters are needed, beside their sum."""
+        return 1.0 if self._shares else self.assessor.common
+
+    def _model_of(self, name: str) -> Params:
+        return self.state.personal.get(name, self.state.params)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -182,13 +209,13 @@ class AequaStrategy(Strategy):
         # Of each participant only the common sub-model is kept, a small part of the model.
         common: dict[str, Params] = {}
         for reply in replies:
-            asked = self._asked.pop(self._sender(reply), None)
+            asked = self._asked.pop(self._exchange.sender(reply), None)
             if asked is None:
                 logger.warning("Round %d: an answer nobody asked for was dropped", server_round)
                 continue
             try:
                 part = wire.decode_round_part(
-                    _content(reply), server_round, asked, self.layouts, self.assessor.common
+                    content_of(reply), server_round, asked, self.layouts, self._common
                 )
                 total = total.merge(part.partial)
             except (wire.WireError, AggregationError) as error:
@@ -205,12 +232,17 @@ class AequaStrategy(Strategy):
         trained.sort(key=lambda line: line.name)
         losses = [line.loss for line in trained]
         self._trained = {line.name: line.width for line in trained}
+        before = self.state.contributions
         self._assess_round(server_round, common)
-        self.state = replace(
-            self.state,
-            params=total.mean(self.state.params),
-            trained=tuple(sorted({*self.state.trained, *total.level_weights})),
-        )
+        if self.personal is not None and self.personal.share is not None:
+            seen = self._personal_round(server_round, before, dict(sorted(common.items())))
+            shared = self.personal.share(seen)
+            models = {**self.state.personal, **shared.models}
+            self.state = replace(self.state, params=shared.server, personal=models)
+        else:
+            self.state = replace(self.state, params=total.mean(self.state.params))
+        levels = tuple(sorted({*self.state.trained, *total.level_weights}))
+        self.state = replace(self.state, trained=levels)
         metrics = MetricRecord({"num-trained": len(trained), "loss": sum(losses) / len(losses)})
         return wire.encode_params(self.state.params), metrics
 
@@ -233,27 +265,23 @@ class AequaStrategy(Strategy):
         return None
 
     def _join(self, grid: Grid) -> None:
-        """Ask every node whom it hosts until all participants are there or time is up."""
-        self.on_progress(Progress("join", 0, self.num_participants))
-        deadline = time.monotonic() + self.join_timeout_s
-        num_examples: dict[str, int] = {}
-        asked: set[int] = set()
-        while len(num_examples) < self.num_participants and time.monotonic() < deadline:
-            new = sorted(set(grid.get_node_ids()) - asked)
-            asked.update(new)
-            queues = {node: [_message(node, wire.JOIN, 0, RecordDict())] for node in new}
-            for reply in self._exchange(grid, queues, deadline - time.monotonic()):
-                self._admit(self._sender(reply), reply, num_examples)
-                self.on_progress(Progress("join", len(num_examples), self.num_participants))
-            time.sleep(_POLL_S)
+        roster = gather(
+            grid,
+            self._exchange,
+            schema=self.schema,
+            expected=self.num_participants,
+            timeout_s=self.join_timeout_s,
+            on_joined=lambda n: self.on_progress(Progress("join", n, self.num_participants)),
+        )
+        for who, reason in roster.refused:
+            self._fail(0, {who: reason})
+        num_examples = dict(sorted(roster.num_examples.items()))
         if not num_examples:
-            reasons = {failure.reason for failure in self.state.failures}
+            reasons = {reason for _, reason in roster.refused}
             why = "; ".join(sorted(reasons)) or "no node answered"
             raise RunFailedError(f"No participant joined within {self.join_timeout_s:g} s: {why}.")
-        missing = self.num_participants - len(num_examples)
-        if missing > 0:
-            self._fail(0, {"(unknown)": f"{missing} expected participants did not join"})
-        self._update(num_examples=dict(sorted(num_examples.items())))
+        self._nodes = roster.nodes
+        self._update(num_examples=num_examples)
         least = self.assessor.estimator.needs.participants
         if len(num_examples) < least:
             raise RunFailedError(
@@ -261,36 +289,14 @@ class AequaStrategy(Strategy):
                 f"and only {len(num_examples)} joined; use another one, or let more join."
             )
 
-    def _admit(self, node: int, reply: Message, num_examples: dict[str, int]) -> None:
-        try:
-            joined = wire.decode_joined(_content(reply))
-        except wire.WireError as error:
-            self._fail(0, {f"node {node}": str(error)})
-            return
-        if joined.refusal:
-            self._fail(0, {f"node {node}": joined.refusal})
-            return
-        if joined.schema != self.schema:
-            reason = "its classes or the form of its examples differ; copy the server's schema.json"
-            self._fail(0, {f"node {node}": f"{reason} into its data folder"})
-            return
-        for name, count in joined.num_examples.items():
-            if name in num_examples:
-                self._fail(0, {name: "a second node uses this name; give every node its own"})
-            elif count < 1:
-                self._fail(0, {name: "it has no training examples"})
-            else:
-                num_examples[name] = count
-                self._nodes[name] = node
-
-    def _assess(self, grid: Grid, timeout_s: float) -> None:
+    def _assess(self, timeout_s: float) -> None:
         """Let participants train alone where that is asked for; open the ledger."""
         estimator = self.assessor.estimator
         if self._trains_alone and not self.state.standalone:
             names = list(self.state.num_examples)
             self.on_progress(Progress("contribution", 0, len(names)))
-            for reply in self._exchange(grid, self._alone_messages(), timeout_s):
-                self._measure_alone(self._sender(reply), reply)
+            for reply in self._exchange.ask(self._alone_messages(), timeout_s):
+                self._measure_alone(self._exchange.sender(reply), reply)
             missing = set(names) - self.state.standalone.keys()
             known = {failure.participant for failure in self.state.failures}
             self._fail(0, dict.fromkeys(sorted(missing - known), "no standalone model arrived"))
@@ -322,7 +328,13 @@ class AequaStrategy(Strategy):
 
         trained = {name: common.get(name, {}) for name in self._trained}
         ledger, self._num_scored = self.assessor.after_round(
-            state.ledger, server_round, state.params, trained, state.num_examples, tell
+            state.ledger,
+            server_round,
+            state.params,
+            trained,
+            state.num_examples,
+            tell,
+            personal=state.personal,
         )
         seen = {*state.contributions, *trained}
         now = self.assessor.contributions(ledger, list(state.num_examples), seen)
@@ -330,35 +342,53 @@ class AequaStrategy(Strategy):
         self.state = replace(state, ledger=ledger, contributions=contributions)
 
     def _alone_messages(self) -> dict[int, list[Message]]:
+        return {
+            node: [
+                make_message(
+                    node,
+                    wire.TRAIN_ALONE,
+                    0,
+                    wire.encode_alone_task(wire.AloneTask(names, self.state.params)),
+                )
+                for names in chunks
+            ]
+            for node, chunks in self._chunks().items()
+        }
+
+    def _chunks(self) -> dict[int, list[tuple[str, ...]]]:
+        """Share each node's names out so that whole models of a chunk fit into one reply.
+
+        The largest participants first.
+        """
         model_bytes = sum(value.nbytes for value in self.state.params.values())
-        most = max(1, _ALONE_REPLY_BYTES // model_bytes)
+        most = max(1, _REPLY_BYTES // model_bytes)
         names_of: dict[int, list[str]] = {}
         for name in sorted(self._nodes, key=lambda name: -self.state.num_examples[name]):
             names_of.setdefault(self._nodes[name], []).append(name)
-        tasks: dict[int, list[Message]] = {}
+        chunks = {}
         for node, names in names_of.items():
-            chunk = min(most, -(-len(names) // _ALONE_REPLIES))
-            for start in range(0, len(names), chunk):
-                task = wire.AloneTask(tuple(names[start : start + chunk]), self.state.params)
-                content = wire.encode_alone_task(task)
-                tasks.setdefault(node, []).append(_message(node, wire.TRAIN_ALONE, 0, content))
-        return tasks
+            size = min(most, -(-len(names) // _REPLIES))
+            starts = range(0, len(names), size)
+            chunks[node] = [tuple(names[start : start + size]) for start in starts]
+        return chunks
 
     def _measure_alone(self, node: int, reply: Message) -> None:
         try:
-            answer = wire.decode_alone_reply(_content(reply), self.layouts)
+            answer = wire.decode_alone_reply(content_of(reply), self.layouts)
         except wire.WireError as error:
             self._fail(0, {f"node {node}": str(error)})
             return
         self._fail(0, answer.refused)
-        measured = dict(self.state.standalone)
+        measured, models = dict(self.state.standalone), dict(self.state.personal)
         for name, params in answer.models.items():
             if self._nodes.get(name) != node or name in measured:
                 self._fail(0, {name: "a standalone model that nobody asked for was dropped"})
                 continue
             # At the full width: alone, a participant has no reason to train a smaller model.
             measured[name] = self._measure(params, (1.0,))[0]
-        self._update(standalone=measured)
+            if self.personal is not None and not self.personal.together:
+                models[name] = params
+        self._update(standalone=measured, personal=models)
         work = sum(self.state.num_examples[name] for name in measured)
         self._tell("contribution", len(measured), len(self.state.num_examples), alone=work)
 
@@ -368,7 +398,7 @@ class AequaStrategy(Strategy):
         started = time.monotonic()
         messages = self.configure_train(server_round, ArrayRecord(), config, grid)
         queues = {message.metadata.dst_node_id: [message] for message in messages}
-        _, metrics = self.aggregate_train(server_round, self._exchange(grid, queues, timeout))
+        _, metrics = self.aggregate_train(server_round, self._exchange.ask(queues, timeout))
         if metrics is None:
             reasons = sorted(
                 {f.reason for f in self.state.failures if f.server_round == server_round}
@@ -379,8 +409,9 @@ class AequaStrategy(Strategy):
             )
         narrow, wide = None, None
         if self.measure is not None:
-            ends = (self.ladder[0], self.ladder[-1])
-            narrow, wide = (m.validation for m in self.measure(self.state.params, ends))
+            ends = sorted({self.ladder[0], self.ladder[-1]})
+            measured = [m.validation for m in self.measure(self.state.params, ends)]
+            narrow, wide = measured[0], measured[-1]
         log = RoundLog(
             server_round=server_round,
             loss=float(str(metrics["loss"])),
@@ -393,6 +424,75 @@ class AequaStrategy(Strategy):
         )
         self._update(server_round=server_round, rounds=(*self.state.rounds, log))
         self._tell("training", server_round, num_rounds, accuracy=wide)
+
+    def _personal_round(
+        self, server_round: int, before: Mapping[str, float], trained: Mapping[str, Params]
+    ) -> PersonalRound:
+        models = {name: self._model_of(name) for name in trained}
+        return PersonalRound(
+            server_round=server_round,
+            seed=self.seed,
+            server=self.state.params,
+            models=models,
+            updates={
+                key: np.stack([trained[name][key] - models[name][key] for name in trained])
+                for key in self.layouts
+            },
+            num_examples=self.state.num_examples,
+            before=before,
+            contributions=self.state.contributions,
+            switchable=frozenset(k for k, layout in self.layouts.items() if is_switchable(layout)),
+        )
+
+    def _part(self, personal: Personal, server_round: int, timeout_s: float) -> None:
+        """Settle what everybody ends with where all have models of their own; measure them."""
+        if personal.tuned:
+            self._tune(server_round, timeout_s)
+        standalone = {name: m.validation for name, m in self.state.standalone.items()}
+        if not personal.together and standalone:
+            best = max(sorted(standalone), key=lambda name: standalone[name])
+            self._update(params=self.state.personal[best])
+        names = list(self.state.num_examples)
+        if personal.together:
+            self._update(personal={name: self._model_of(name) for name in names})
+        if self.measure is None:
+            return
+        rewards: dict[str, Measured] = {}
+        for name, params in self.state.personal.items():
+            rewards[name] = self.measure(params, (1.0,))[0]
+            self.on_progress(Progress("rewards", len(rewards), len(names), fraction=1.0))
+        self._update(rewards=rewards)
+
+    def _tune(self, server_round: int, timeout_s: float) -> None:
+        """Let everybody train once more; what comes of it is its own, and goes into no sum."""
+        chunks = self._chunks()
+        asked = {node: [dict.fromkeys(names, 1.0) for names in chunks[node]] for node in chunks}
+        queues = {
+            node: [
+                make_message(node, wire.TRAIN_ROUND, server_round, wire.encode_round_task(task))
+                for task in (
+                    wire.RoundTask(server_round, widths, self.state.params, 1.0)
+                    for widths in asked[node]
+                )
+            ]
+            for node in asked
+        }
+        models: dict[str, Params] = {}
+        for reply in self._exchange.ask(queues, timeout_s):
+            # A node has one message at a time, so its replies come in the order of its chunks.
+            widths = asked[self._exchange.sender(reply)].pop(0)
+            try:
+                part = wire.decode_round_part(
+                    content_of(reply), server_round, widths, self.layouts, 1.0
+                )
+            except wire.WireError as error:
+                self._fail(server_round, dict.fromkeys(widths, str(error)))
+                continue
+            models.update(part.common)
+            self._fail(server_round, part.refused)
+        for widths in (widths for left in asked.values() for widths in left):
+            self._fail(server_round, dict.fromkeys(widths, "no reply in time"))
+        self._update(personal=models)
 
     def _allocate(self) -> None:
         self.on_progress(Progress("curve", fraction=1.0))
@@ -419,36 +519,6 @@ class AequaStrategy(Strategy):
             )
         return self.measure(params, widths)
 
-    def _exchange(
-        self, grid: Grid, queues: Mapping[int, Sequence[Message]], timeout_s: float
-    ) -> Iterator[Message]:
-        """Send each node its messages, one at a time, and yield replies as they arrive.
-
-        What has not come after ``timeout_s`` is not yielded.
-        """
-        deadline = time.monotonic() + timeout_s
-        waiting = {node: deque(messages) for node, messages in queues.items()}
-        pending: set[str] = set()
-        ready = list(waiting)
-        self._sent = {}
-        while (ready or pending) and time.monotonic() < deadline:
-            for node in ready:
-                if waiting[node]:
-                    for message_id in grid.push_messages([waiting[node].popleft()]):
-                        self._sent[message_id] = node
-                        pending.add(message_id)
-            ready = []
-            for reply in grid.pull_messages(list(pending)) if pending else ():
-                pending.discard(reply.metadata.reply_to_message_id)
-                ready.append(self._sent[reply.metadata.reply_to_message_id])
-                yield reply
-            if pending and not ready:
-                time.sleep(_POLL_S)
-
-    def _sender(self, reply: Message) -> int:
-        """Return the node that was asked: an error of Flower's own names another sender."""
-        return self._sent.get(reply.metadata.reply_to_message_id, reply.metadata.src_node_id)
-
     def _tell(
         self, stage: str, done: int, total: int, *, alone: int = 0, accuracy: float | None = None
     ) -> None:
@@ -465,14 +535,3 @@ class AequaStrategy(Strategy):
     def _update(self, **changes: object) -> None:
         self.state = replace(self.state, **changes)  # type: ignore[arg-type]  # fields by name
         self.on_state(self.state)
-
-
-def _message(node: int, kind: str, server_round: int, content: RecordDict) -> Message:
-    return Message(content, dst_node_id=node, message_type=kind, group_id=str(server_round))
-
-
-def _content(reply: Message) -> RecordDict:
-    if reply.has_error():
-        reason = " ".join(str(reply.error.reason).split())
-        raise wire.WireError(f"the node failed (code {reply.error.code}): {reason[-300:]}")
-    return reply.content

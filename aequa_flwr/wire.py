@@ -13,7 +13,7 @@ from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import Layouts, is_switchable, levels_held, prefix, shape_at
 
 # Raise it with every change of a record; a node of another version is refused when it joins.
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 
 JOIN = f"{MessageType.QUERY}.join"
 TRAIN_ALONE = f"{MessageType.TRAIN}.alone"
@@ -61,13 +61,15 @@ class AloneReply:
 class RoundTask:
     """Train these participants at these widths; ``params`` are of the widest of them.
 
-    ``common`` is the width of which each one's parameters are wanted beside the sum.
+    ``common`` is the width of which each one's parameters are wanted beside the sum. ``models``
+    are full models that participants have of their own, instead of ``params``, which is empty.
     """
 
     server_round: int
     widths: Mapping[str, float]
     params: Params
     common: float | None = None
+    models: Mapping[str, Params] = field(default_factory=dict)
 
 
 def encode_joined(joined: Joined) -> RecordDict:
@@ -140,9 +142,11 @@ def encode_round_task(task: RoundTask) -> RecordDict:
             "names": list(task.widths),
             "widths": list(task.widths.values()),
             "common-width": task.common or 0.0,
+            "personal": bool(task.models),
         }
     )
-    return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params)})
+    models = {f"model.{k}": encode_params(task.models[n]) for k, n in enumerate(task.models)}
+    return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params), **models})
 
 
 def decode_round_task(content: RecordDict) -> RoundTask:
@@ -151,11 +155,15 @@ def decode_round_task(content: RecordDict) -> RoundTask:
     names, widths = _list(head, "names", str), _list(head, "widths", float)
     if not names or len(names) != len(widths):
         raise WireError("a round's task must name its participants and a width for each")
+    models: dict[str, Params] = {}
+    if head.get("personal"):
+        models = {name: _floats(content, f"model.{k}") for k, name in enumerate(names)}
     return RoundTask(
         _scalar(head, "server-round", int),
         dict(zip(names, widths, strict=True)),
         _floats(content, _PARAMS),
         _scalar(head, "common-width", float) or None,
+        models,
     )
 
 

@@ -67,7 +67,9 @@ def train_round(message: Message, context: Context) -> Message:
     # With a single sub-network there is nothing to draw: one pass, which is FedAvg.
     single = len(host.network.levels(config.p_min, config.p_max)) == 1
     plan = _plan(config, _rates(config, task.server_round), p_min=None if single else config.p_min)
-    part = host.train_round(task.server_round, task.widths, task.params, plan, task.common)
+    part = host.train_round(
+        task.server_round, task.widths, task.params, plan, task.common, task.models
+    )
     return Message(wire.encode_round_part(task.server_round, part), reply_to=message)
 
 

@@ -18,7 +18,7 @@ from aequa_flwr.contribution import Assessor, build_estimator, check_needs
 from aequa_flwr.data import Dataset, FederatedData, federated_data
 from aequa_flwr.errors import UserError
 from aequa_flwr.forms import read_participation
-from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime
+from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime, build_personal
 from aequa_flwr.progress import ProgressWriter
 from aequa_flwr.record import (
     RECORD_FILE,
@@ -28,6 +28,7 @@ from aequa_flwr.record import (
     RunRecord,
     Status,
     Times,
+    load_standalone,
     save_record,
     with_state,
 )
@@ -112,11 +113,13 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
         validation=config.validation,
         participants=config.participants,
     )
+    personal = build_personal(config.method, estimator)
+    standalone = load_standalone(config)
     data = federated_data(config.data_spec)
     schema = data.dataset.schema
     check_augmentation(config.augmentation, schema)
     network = _initial_network(config, data.dataset)
-    initial = RunState(params=network.dump())
+    initial = RunState(params=network.dump(), standalone=standalone)
     ladder = network.levels(config.p_min, config.p_max, most=config.max_levels)
     sizes = [network.num_parameters(width) for width in ladder]
     server = _server_data(config, data, network)
@@ -137,6 +140,8 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
         ),
         measure=None if server is None else server.measure,
         measure_alone=config.measure_alone,
+        personal=personal,
+        seed=config.seed,
         calibrate=None if server is None else _calibrator(config, server, ladder),
         layouts=network.layouts,
         ladder=ladder,
@@ -160,7 +165,7 @@ def _method(config: RunConfig, ladder: tuple[float, ...], *, comparable: bool) -
     """Return who receives what; ``comparable`` says that contributions are accuracies."""
     ending = FairAllocation(
         ladder,
-        by=config.allocation,
+        by="accuracy" if config.allocation == "accuracy" else "width",
         comparable=comparable,
         solver=config.solver,
         epsilon=config.epsilon,
@@ -168,6 +173,7 @@ def _method(config: RunConfig, ladder: tuple[float, ...], *, comparable: bool) -
         seed=config.seed,
     )
     if config.reward == "post-training":
+        # A baseline too: the one width it knows is the level that everybody is allocated.
         return Aequa(ladder[-1], ending)
     keeps = config.allocation == "keep"
     return TrainingTime(ladder, config.gamma, config.nu, None if keeps else ending)
@@ -216,7 +222,8 @@ def _save_rewards(keeper: _Keeper, state: RunState, network: SlimNetwork, datase
     for line in keeper.record.participants:
         if line.width is None:
             continue
-        sub_params = extract(state.params, network.layouts, line.width)
+        model = state.personal.get(line.name, state.params)
+        sub_params = extract(model, network.layouts, line.width)
         card = RewardCard(
             participant=line.name,
             width=line.width,

@@ -16,6 +16,7 @@ from aequa_flwr.contribution import METHODS, build_estimator, check_needs
 from aequa_flwr.data import federated_data
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
+from aequa_flwr.methods import METHOD_KINDS, build_personal
 from aequa_flwr.progress import ProgressReader
 from aequa_flwr.record import (
     RECORD_FILE,
@@ -24,6 +25,7 @@ from aequa_flwr.record import (
     RunRecord,
     Status,
     load_record,
+    load_standalone,
     save_record,
 )
 from aequa_flwr.report import render_page
@@ -58,6 +60,7 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         ),
     )
     add = parser.add_argument
+    add("--method", help=f"one of {', '.join(METHOD_KINDS)} (default aequa); others are baselines")
     add("--dataset", help=f"one of {', '.join(DATASETS)} (default digits, which is embedded)")
     add("--data-dir", help="folder that holds the data set; for your own also a file")
     add("--cache-dir", help="folder of prepared data sets (default: the user's cache)")
@@ -84,6 +87,7 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 _OPTIONS = (
+    "method",
     "dataset",
     "data-dir",
     "cache-dir",
@@ -109,13 +113,7 @@ def _keys() -> set[str]:
 def run_command(options: argparse.Namespace, console: Console) -> int:
     """Run it; returns the exit code."""
     config = _read_config(options)
-    choose_compute(config.device, config.precision)
-    check_needs(
-        config.contribution,
-        build_estimator(config.contribution),
-        validation=config.validation,
-        participants=config.participants,
-    )
+    check_parts(config)
     size = _choose_size(config, options.workers, options.nodes, console)
     port = choose_port(options.port)
     _refuse_existing(Path(config.output))
@@ -135,6 +133,20 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
         _run(config, size, port, folder, view)
     show_record(console, load_record(folder), folder)
     return 0
+
+
+def check_parts(config: RunConfig) -> None:
+    """Raise a UserError if a part that ``config`` names does not exist or lacks what it needs."""
+    choose_compute(config.device, config.precision)
+    estimator = build_estimator(config.contribution)
+    check_needs(
+        config.contribution,
+        estimator,
+        validation=config.validation,
+        participants=config.participants,
+    )
+    build_personal(config.method, estimator)
+    load_standalone(config)
 
 
 def _run(config: RunConfig, size: Size, port: int, folder: Path, view: ProgressView) -> None:
@@ -166,7 +178,7 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
         given = getattr(options, key.replace("-", "_"))
         if given is not None:
             values[key] = given
-    for key in ("data-dir", "cache-dir", "output"):
+    for key in ("data-dir", "cache-dir", "output", "standalone-from"):
         if values.get(key):
             # Absolute: the run's processes work in a folder of their own.
             values[key] = str(Path(str(values[key])).expanduser().absolute())

@@ -55,19 +55,28 @@ class Assessor:
         trained: Mapping[str, Params],
         num_examples: Mapping[str, int],
         on_scored: Callable[[int], None] = lambda _count: None,
+        *,
+        personal: Mapping[str, Params] | None = None,
     ) -> tuple[Ledger, int]:
         """Return the ledger after a round, and how many models were measured for it.
 
         ``received`` is the full model before the round. ``trained`` maps everybody that was
         trained to its parameters of the common sub-model, which are empty where they are not
-        needed. ``on_scored`` is told how many models have been measured so far.
+        needed. ``on_scored`` is told how many models have been measured so far. ``personal`` are
+        the full models of those who received one of their own instead of ``received``.
         """
         present = [k for k, name in enumerate(num_examples) if name in trained]
         updates: dict[str, NDArray] = {}
         score, scored = None, [0]
         if self.common is not None:
             start = extract(received, self.layouts, self.common)
-            updates = _stacked(start, [trained[name] for name in num_examples if name in trained])
+            own = {
+                name: extract(model, self.layouts, self.common)
+                for name, model in (personal or {}).items()
+                if name in trained
+            }
+            names = [name for name in num_examples if name in trained]
+            updates = _stacked([(own.get(name, start), trained[name]) for name in names])
             if self.scorer is not None:
                 score = _counted(self.scorer(start, updates), scored, on_scored)
         evidence = RoundEvidence(
@@ -98,14 +107,14 @@ def _counts(num_examples: Mapping[str, int]) -> Floats:
     return np.array(list(num_examples.values()), dtype=np.float64)
 
 
-def _stacked(received: Params, trained: list[Params]) -> dict[str, NDArray]:
-    """Return the updates of all participants, tensor by tensor: the one sign convention.
+def _stacked(pairs: list[tuple[Params, Params]]) -> dict[str, NDArray]:
+    """Return the updates of all (received, trained), tensor by tensor: the one sign convention.
 
     A tensor that a participant does not send, BatchNorm's, is one it did not change.
     """
     return {
-        name: np.stack([params.get(name, start) - start for params in trained])
-        for name, start in received.items()
+        key: np.stack([trained.get(key, start[key]) - start[key] for start, trained in pairs])
+        for key in (pairs[0][0] if pairs else ())
     }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from aequa_flwr.contribution.direction import compared, cosines, norms
+from aequa_flwr.contribution.direction import Tensors, compared, cosines, norms
 from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, RoundEvidence, Unit
 from aequa_flwr.contribution.shapley import shares
 
@@ -27,7 +27,7 @@ class Cgsv:
     smoothing: float = Field(
         default=0.95, ge=0.0, lt=1.0, description="how much of a reputation stays in a round"
     )
-    # A cosine does not depend on it. It is part of the method where the sum is given back.
+    # A cosine does not depend on it; with method = cgsv the sum itself is given back.
     scale: float = Field(
         default=0.5, gt=0.0, le=1e6, description="length that updates are brought to"
     )
@@ -49,12 +49,21 @@ class Cgsv:
             return ledger
         so_far = ledger["r"]
         updates = list(compared(evidence).values())
-        amounts = so_far[present] if so_far[present].any() else evidence.num_examples[present]
-        weights = shares(np.ones((1, len(present))), amounts)[0]
-        phi = cosines(updates, weights * self.scale / (norms(updates) + _NO_DIVISION_BY_ZERO))
+        pulls = self.pulls(so_far[present], evidence.num_examples[present], updates)
+        phi = cosines(updates, pulls)
         moved = so_far.copy()
         moved[present] = self._moved(so_far, so_far[present], phi)
         return {"r": moved / moved.sum()}
+
+    def pulls(self, reputations: Floats, num_examples: Floats, updates: Tensors) -> Floats:
+        """Return what each update is multiplied by in the sum of all.
+
+        In proportion to the reputations so far, or to the examples where nobody has any.
+        """
+        amounts = reputations if reputations.any() else num_examples
+        weights = shares(np.ones((1, len(amounts))), amounts)[0]
+        pulls: Floats = weights * self.scale / (norms(updates) + _NO_DIVISION_BY_ZERO)
+        return pulls
 
     def _moved(self, so_far: Floats, before: Floats, phi: Floats) -> Floats:
         """Return the reputations of the present, up to a common factor.

@@ -3,6 +3,17 @@
 from aequa_flwr.methods.aequa import Aequa
 from aequa_flwr.methods.allocating import FairAllocation
 from aequa_flwr.methods.attendance import Attendance
+from aequa_flwr.methods.choosing import METHOD_KINDS, build_personal
+from aequa_flwr.methods.personal import Personal, PersonalRound
 from aequa_flwr.methods.training_time import TrainingTime
 
-__all__ = ["Aequa", "Attendance", "FairAllocation", "TrainingTime"]
+__all__ = [
+    "METHOD_KINDS",
+    "Aequa",
+    "Attendance",
+    "FairAllocation",
+    "Personal",
+    "PersonalRound",
+    "TrainingTime",
+    "build_personal",
+]

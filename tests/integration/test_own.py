@@ -77,6 +77,15 @@ def test_batch_norm_with_rewards_while_training_whatever_the_placement(tmp_path:
     assert max(line["width"] for line in record["participants"]) == 1.0
 
 
+@pytest.mark.parametrize("method", ["fedavg-ft", "cgsv", "iafl", "standalone"])
+def test_batch_norm_in_models_of_ones_own(tmp_path: Path, method: str) -> None:
+    run_in_process(tmp_path / "run", num_nodes=2, method=method, **BATCH_NORM)
+    for reward in (tmp_path / "run" / "rewards").iterdir():
+        norms = [m for m in load_reward(reward).modules() if isinstance(m, nn.BatchNorm2d)]
+        assert norms
+        assert all((norm.running_var > 0).all() for norm in norms if norm.running_var is not None)
+
+
 def test_calibration_mends_levels_that_were_hardly_trained(tmp_path: Path) -> None:
     accuracies = {}
     for calibration in ("none", "untrained", "all"):

@@ -46,7 +46,7 @@ def test_parse_and_to_flower_are_inverse() -> None:
         ({"dataset": "cifar"}, "dataset = 'cifar': must be 'digits', 'mnist', 'fashion-mnist', "),
         ({"dataset": "mnist"}, "data-dir must name the folder that holds mnist"),
         ({"rouds": 3}, "unknown key rouds; did you mean rounds"),
-        ({"qqq": 3}, "unknown key qqq; known keys are dataset, data-dir"),
+        ({"qqq": 3}, "unknown key qqq; known keys are method, dataset"),
         ({"participants": 0}, "participants = 0: must be greater than or equal to 1"),
         ({"participants": 2.5}, "participants = 2.5: must be a valid integer"),
         ({"rounds": "ten"}, "rounds = 'ten': must be a valid integer"),

@@ -1,0 +1,62 @@
+"""Messages to nodes and their replies, on Flower's grid."""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+
+from aequa_flwr.wire import WireError
+
+# How often replies are looked for; Flower's own grids wait 0.1 s and more.
+POLL_S = 0.02
+
+
+def make_message(node: int, kind: str, server_round: int, content: RecordDict) -> Message:
+    """Return a message of ``kind`` to ``node``."""
+    return Message(content, dst_node_id=node, message_type=kind, group_id=str(server_round))
+
+
+def content_of(reply: Message) -> RecordDict:
+    """Return what a node answered; raises WireError where it failed."""
+    if reply.has_error():
+        reason = " ".join(str(reply.error.reason).split())
+        raise WireError(f"the node failed (code {reply.error.code}): {reason[-300:]}")
+    return reply.content
+
+
+class Exchange:
+    """Sends each node its messages one at a time, and knows who was asked what."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._sent: dict[str, int] = {}
+
+    def ask(self, queues: Mapping[int, Sequence[Message]], timeout_s: float) -> Iterator[Message]:
+        """Send each node its messages, one at a time, and yield replies as they arrive.
+
+        What has not come after ``timeout_s`` is not yielded.
+        """
+        deadline = time.monotonic() + timeout_s
+        waiting = {node: deque(messages) for node, messages in queues.items()}
+        pending: set[str] = set()
+        ready = list(waiting)
+        self._sent = {}
+        while (ready or pending) and time.monotonic() < deadline:
+            for node in ready:
+                if waiting[node]:
+                    for message_id in self._grid.push_messages([waiting[node].popleft()]):
+                        self._sent[message_id] = node
+                        pending.add(message_id)
+            ready = []
+            for reply in self._grid.pull_messages(list(pending)) if pending else ():
+                pending.discard(reply.metadata.reply_to_message_id)
+                ready.append(self._sent[reply.metadata.reply_to_message_id])
+                yield reply
+            if pending and not ready:
+                time.sleep(POLL_S)
+
+    def sender(self, reply: Message) -> int:
+        """Return the node that was asked: an error of Flower's own names another sender."""
+        return self._sent.get(reply.metadata.reply_to_message_id, reply.metadata.src_node_id)
