@@ -289,6 +289,10 @@ def _environment(home: Path) -> dict[str, str]:
     # Ray's files go with ours at the end, unless its sockets' names would grow beyond 107 bytes.
     if len(str(home)) < 30:
         env["RAY_TMPDIR"] = str(home)
+    # A training step frees what the next one needs again: memory given back to the system has
+    # to be cleared by it each time, which took a sixth of a step of the small CNN.
+    env.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 * 2**20))
+    env.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**32))
     # Both can be set by the user; without a word nothing is sent anywhere.
     env.setdefault("FLWR_TELEMETRY_ENABLED", "0")
     env.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -160,7 +160,7 @@ class SlimConv2d(_SlimAffine):
 
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolve."""
-        return F.conv2d(x, weight, bias, self.stride, self.padding)
+        return F.conv2d(_pixelwise(x), _pixelwise(weight), bias, self.stride, self.padding)
 
     def plain(self, width: float) -> PlainLayer:
         """Return the torch.nn.Conv2d of this width."""
@@ -170,6 +170,18 @@ class SlimConv2d(_SlimAffine):
         usual = {"stride": 1, "padding": 0, "bias": True}
         arguments |= {key: value for key, value in extra.items() if value != usual[key]}
         return PlainLayer("Conv2d", arguments)
+
+
+def _pixelwise(x: Tensor) -> Tensor:
+    """Return ``x`` with the channels of a pixel side by side in memory (channels last).
+
+    Convolutions and pools of torch are up to three times as fast on such tensors on the CPU. Where
+    there is one channel both orders are the same bytes, and torch takes the slow one unless the
+    strides say otherwise.
+    """
+    if x.shape[1] == 1:
+        return x.reshape(x.shape[0], *x.shape[2:], 1).permute(0, 3, 1, 2)
+    return x.contiguous(memory_format=torch.channels_last)
 
 
 class SlimLinear(_SlimAffine):

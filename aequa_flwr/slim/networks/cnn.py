@@ -20,8 +20,9 @@ def cnn(
     return SlimNetwork(
         {
             "conv1": SlimConv2d(in_channels, num_filters, kernel, slim_in=False),
-            "relu1": Channelwise("ReLU"),
+            # Before the ReLU, which gives the same and has a quarter of the work left.
             "pool1": Channelwise("MaxPool2d", kernel_size=_POOL),
+            "relu1": Channelwise("ReLU"),
             "flatten": Channelwise("Flatten"),
             "fc1": SlimLinear(num_filters, num_hidden, in_block=height * width),
             "relu2": Channelwise("ReLU"),
@@ -81,11 +82,11 @@ def femnist_cnn(schema: Schema) -> SlimNetwork:
 def _padded_block(
     number: str, in_channels: int, num_filters: int, *, slim_in: bool
 ) -> dict[str, SlimLayer]:
-    """Return a 5x5 convolution that keeps the size, ReLU, and a pool that halves it."""
+    """Return a 5x5 convolution that keeps the size, a pool that halves it, and ReLU."""
     return {
         f"conv{number}": SlimConv2d(in_channels, num_filters, 5, slim_in=slim_in, padding=2),
-        f"relu{number}": Channelwise("ReLU"),
         f"pool{number}": Channelwise("MaxPool2d", kernel_size=_POOL),
+        f"relu{number}": Channelwise("ReLU"),
     }
 
 
