@@ -2,7 +2,8 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -26,34 +27,18 @@ METHODS: Mapping[str, str] = {
 }
 # Of all other measures that have a best, the highest is.
 LOWEST_IS_BEST = frozenset({"cgs"})
-_ARTIFICIAL = (
-    "homogeneous",
-    "dirichlet:0.1",
-    "dirichlet:0.5",
-    "dirichlet:1",
-    "dirichlet:2",
-    "dirichlet:5",
-    "quantity-skew:0.15,6",
-    "quantity-skew:0.4,2",
-)
-
-
-def partitions_of(dataset: str) -> tuple[str, ...]:
-    """Return how the paper splits ``dataset``, in the order of its tables."""
-    if dataset == "femnist":
-        return ("natural",)
-    return (*_ARTIFICIAL, "label-skew:30" if dataset == "cifar100" else "label-skew:3")
 
 
 @dataclass(frozen=True)
 class Value:
-    """A mean and how far runs are apart; accuracies and gains are in per cent.
+    """A mean over the paper's runs, and their spread; accuracies and gains are in per cent.
 
-    ``spread`` is None where there is one run, or where the paper prints none.
+    ``spread`` is None where the paper prints none; ``text`` has the digits that it prints.
     """
 
     mean: float
     spread: float | None = None
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -109,6 +94,13 @@ class Published:
         }
         return tuple(dataset for dataset in DATASETS if dataset in present)
 
+    def partitions(self, experiment: str, dataset: str) -> tuple[str, ...]:
+        """Return how the paper splits ``dataset`` there, in the order of its tables."""
+        tables = (table for table in self.tables if table.experiment == experiment)
+        # A dictionary, as a set would lose the order.
+        found = {place[1]: None for t in tables for place in t.rows if place[0] == dataset}
+        return tuple(found)
+
     def _tables(self, experiment: str, measure: str) -> Iterable[PublishedTable]:
         return (t for t in self.tables if (t.experiment, t.measure) == (experiment, measure))
 
@@ -124,7 +116,9 @@ def best_of(values: Mapping[str, float], measure: str) -> frozenset[str]:
 @cache
 def load_published() -> Published:
     """Return the paper's numbers."""
-    content = tomllib.loads(files(__package__).joinpath(_FILE).read_text(encoding="utf-8"))
+    text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
+    # Not as floats, which do not know that the paper prints 98.40 and not 98.4.
+    content = tomllib.loads(text, parse_float=Decimal)
     return Published(
         tables=tuple(_table(entry) for entry in content["table"]),
         rounds=content["settings"]["rounds"],
@@ -154,5 +148,7 @@ def _row(printed: Mapping[str, Any], measure: str, bold: Iterable[str] | None) -
     return Row(values, best_of(means, measure) if bold is None else frozenset(bold))
 
 
-def _value(printed: float | list[float]) -> Value:
-    return Value(*printed) if isinstance(printed, list) else Value(printed)
+def _value(printed: Decimal | list[Decimal]) -> Value:
+    mean, *spreads = printed if isinstance(printed, list) else [printed]
+    text = " ± ".join(map(str, [mean, *spreads]))
+    return Value(float(mean), float(spreads[0]) if spreads else None, text)

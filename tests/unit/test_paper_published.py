@@ -12,7 +12,6 @@ from aequa_flwr.paper.published import (
     Value,
     best_of,
     load_published,
-    partitions_of,
 )
 
 PUBLISHED = load_published()
@@ -61,11 +60,15 @@ def test_a_narrower_p_min_wins_48_of_54_as_the_paper_says() -> None:
 @pytest.mark.parametrize("measure", ["accuracy", "pearson", "mcg", "cgs"])
 def test_the_large_tables_are_whole(measure: str) -> None:
     for dataset in [name for name in DATASETS if name != "femnist"]:
-        for partition in partitions_of(dataset):
+        partitions = PUBLISHED.partitions("main", dataset)
+        assert len(partitions) == 9
+        for partition in partitions:
             row = PUBLISHED.row("main", measure, dataset, partition)
             assert row is not None
             assert set(row.values) == set(METHODS)
-            assert all((v.spread is None) == (measure in ("mcg", "cgs")) for v in row.values.values())
+            assert all(
+                (v.spread is None) == (measure in ("mcg", "cgs")) for v in row.values.values()
+            )
 
 
 def test_the_baselines_are_the_same_under_a_narrower_p_min() -> None:
@@ -113,6 +116,17 @@ def test_numbers_read_in_the_paper_by_eye(
     place: tuple[str, str, str, str, str], value: Value
 ) -> None:
     assert PUBLISHED.value(*place) == value
+
+
+def test_values_are_shown_with_the_digits_that_the_paper_prints() -> None:
+    texts = [
+        PUBLISHED.value("main", "accuracy", "mnist", "homogeneous", "iafl"),
+        PUBLISHED.value("participation", "pearson", "mnist", "homogeneous", "aequa"),
+        PUBLISHED.value("main", "pearson", "femnist", "natural", "aequa"),
+        PUBLISHED.value("main", "mcg", "sst", "dirichlet:1", "aequa"),
+    ]
+    shown = [value.text for value in texts if value is not None]
+    assert shown == ["98.40 ± 0.13", "0.98 ± 0.0", "0.9888", "8.50"]
 
 
 def test_what_the_paper_does_not_have_is_none() -> None:
