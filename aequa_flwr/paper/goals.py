@@ -45,11 +45,11 @@ def judge(runs: Runs, published: Published) -> tuple[Goal, ...]:
     """Return the goals. A run of Aequa that failed, or has no value, does not meet any."""
     return (
         Goal(
-            f"Aequa's accuracy is at least the paper's less {_ACCURACY_MARGIN:g} percentage point",
+            f"Aequa's accuracy is at most {_ACCURACY_MARGIN:g} percentage point below the paper's",
             _judge(runs, lambda place: _near(runs, published, place, ACCURACY, _ACCURACY_MARGIN)),
         ),
         Goal(
-            f"Aequa's Pearson correlation is at least the paper's less {_PEARSON_MARGIN:g}",
+            f"Aequa's Pearson correlation is at most {_PEARSON_MARGIN:g} below the paper's",
             _judge(runs, lambda place: _near(runs, published, place, PEARSON, _PEARSON_MARGIN)),
         ),
         Goal(

@@ -121,7 +121,7 @@ def load_published() -> Published:
     content = tomllib.loads(text, parse_float=Decimal)
     return Published(
         tables=tuple(_table(entry) for entry in content["table"]),
-        rounds=content["settings"]["rounds"],
+        rounds=content["rounds"],
     )
 
 

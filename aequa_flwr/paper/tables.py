@@ -178,6 +178,9 @@ def make_tables(runs: Runs, published: Published) -> tuple[Table, ...]:
 
 def _compare(plan: _Plan, runs: Runs, published: Published) -> Table:
     places = _places(plan.experiment, runs, published)
+    if plan.held_out:
+        # Without a number of the paper's, a row of which nothing was run says nothing.
+        places = list(runs.places(plan.experiment))
     grid = [_cells(plan, place, runs, published) for place in places]
     present = {place.dataset for place in places}
     several = len(plan.measures) > 1
@@ -350,7 +353,8 @@ def _bold(text: str, bold: bool) -> str:
 
 def _notes(outcome: Outcome, most: int) -> list[str]:
     notes = []
-    if len(outcome.values) < most:
+    # Of one seed it is plain that it has no spread.
+    if 1 < len(outcome.values) < most:
         notes.append(f"{len(outcome.values)} of {most} seeds")
     if outcome.num_undefined:
         notes.append(f"{outcome.num_undefined} undefined")

@@ -206,7 +206,19 @@ def test_undefined_and_failed_runs_are_said_and_not_averaged() -> None:
         "0.200 ± 0.141 (0.07 ± 0.24)",
         "failed (-0.30 ± 0.16)",
         "undefined (0.16 ± 0.20)",
-        "**0.900** \\[1 of 2 seeds, 1 undefined, 1 failed\\] (0.97 ± 0.02)",
+        "**0.900** \\[1 undefined, 1 failed\\] (0.97 ± 0.02)",
+    ]
+
+
+def test_fewer_seeds_than_others_have_are_said() -> None:
+    lines = [line(seed=seed) for seed in (1, 2)]
+    lines += [line(method="iafl", seed=seed) for seed in (1, 2, 3)]
+    lines.append(line(method="cgsv"))
+    found = row(tables(*lines)["Predictive performance"], "MNIST", "Homogeneous")
+    assert found[1:] == [
+        "**90.00** (90.62 ± 2.32)",
+        "**90.00 ± 0.00** (98.40 ± 0.13)",
+        "**90.00 ± 0.00** \\[2 of 3 seeds\\] (98.60 ± 0.11)",
     ]
 
 
