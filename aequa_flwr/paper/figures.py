@@ -266,11 +266,11 @@ def _series(compared: _Compared) -> list[_Series]:
 
 def _key(series: Iterable[_Series], y: float) -> str:
     """Return a line that says which bar is which."""
-    parts, x = [], _EDGE + 50
+    parts, x = [], _EDGE + 44
     for group in series:
         parts.append(f'<path class="line bar {group.css}" d="M{x} {y}v-10"/>')
-        parts.append(f'<text x="{x + 7}" y="{y}">{escape(group.name)}</text>')
-        x += 24 + 8 * len(group.name)
+        parts.append(f'<text x="{x + 10}" y="{y}">{escape(group.name)}</text>')
+        x += 27 + 8 * len(group.name)
     return "".join(parts)
 
 

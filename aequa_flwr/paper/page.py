@@ -78,8 +78,8 @@ def _short_answer(goals: Sequence[Goal], runs: Runs, published: Published) -> st
     whole, some = (len(_places_run(runs, published, rule)) for rule in (all, any))
     return (
         f"**{count} {len(goals)} goals {verb} wherever measured.** Rows of the paper's large "
-        f"tables: {total}; run with at least one method: {some}; with all {len(METHODS)}: {whole}. Nothing "
-        "is claimed about the others."
+        f"tables: {total}; run with at least one method: {some}; with all {len(METHODS)}: "
+        f"{whole}. Nothing is claimed about the others."
     )
 
 
