@@ -1,0 +1,407 @@
+"""Tables and goals, held against numbers worked out by hand."""
+
+import csv
+import io
+import math
+
+import pytest
+
+from aequa_flwr.paper.goals import judge
+from aequa_flwr.paper.published import load_published
+from aequa_flwr.paper.results import Line
+from aequa_flwr.paper.runs import (
+    ACCURACY,
+    PEARSON,
+    Outcome,
+    Place,
+    approach_name,
+    approach_of,
+    measure_runs,
+    place_of,
+    sort_runs,
+)
+from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_csv, to_markdown
+from aequa_flwr.rewards import Measures
+from tests.unit.paper_lines import line, person
+
+PUBLISHED = load_published()
+BASELINES = ("fedavg-ft", "cgsv", "iafl")
+
+
+def tables(*lines: Line) -> dict[str, Table]:
+    return {table.title: table for table in make_tables(sort_runs(lines), PUBLISHED)}
+
+
+def row(table: Table, *names: str) -> list[str]:
+    """The texts of the row that begins with ``names``, without them."""
+    for text in to_markdown(table).splitlines():
+        cells = [cell.strip() for cell in text.strip("| ").split(" | ")]
+        if cells[: len(names)] == list(names):
+            return cells[len(names) :]
+    raise AssertionError(f"no row {names} in\n{to_markdown(table)}")
+
+
+def four(
+    accuracies: tuple[float, float, float, float], partition: str = "homogeneous"
+) -> list[Line]:
+    methods = (*BASELINES, "aequa")
+    return [
+        line(method=method, accuracy=accuracy, partition=partition)
+        for method, accuracy in zip(methods, accuracies, strict=True)
+    ]
+
+
+def test_mean_and_spread_are_those_of_a_sample() -> None:
+    # (1 + 2 + 6) / 3 = 3; squares of the deviations: 4 + 1 + 9 = 14; 14 / 2 = 7.
+    outcome = Outcome(ACCURACY, (1.0, 2.0, 6.0))
+    assert outcome.mean == 3.0
+    assert outcome.spread == pytest.approx(math.sqrt(7))
+    assert outcome.text == "3.00 ± 2.65"
+
+
+def test_one_seed_has_no_spread() -> None:
+    outcome = Outcome(ACCURACY, (97.5,))
+    assert outcome.spread is None
+    assert outcome.text == "97.50"
+
+
+def test_no_value_is_said_in_words() -> None:
+    assert Outcome(ACCURACY).text == "not run"
+    assert Outcome(ACCURACY, num_failed=2).text == "failed"
+    assert Outcome(ACCURACY, num_undefined=1, num_failed=1).text == "undefined"
+
+
+def test_a_tiny_negative_value_is_no_negative_zero() -> None:
+    assert Outcome(PEARSON, (-0.0001,)).text == "0.000"
+
+
+def test_a_cell_has_ours_and_the_papers() -> None:
+    table = tables(line(accuracy=0.985, seed=1), line(accuracy=0.987, seed=2))
+    # The mean is 98.6, the deviations are 0.1 each: sqrt((0.01 + 0.01) / 1) = 0.14.
+    assert row(table["Predictive performance"], "MNIST", "Homogeneous") == [
+        "not run (98.67 ± 0.07)",
+        "not run (90.62 ± 2.32)",
+        "not run (98.40 ± 0.13)",
+        "98.60 ± 0.14 (98.60 ± 0.11)",
+    ]
+
+
+def test_every_partition_of_the_paper_has_a_row_and_absent_data_sets_are_named() -> None:
+    table = tables(line())["Predictive performance"]
+    assert len(table.rows) == 9
+    assert row(table, "MNIST", "Quantity skew (0.4, 2)")[3] == "not run (98.63 ± 0.12)"
+    assert table.absent == ("Fashion-MNIST", "SVHN", "CIFAR-10", "CIFAR-100", "SST", "FEMNIST")
+
+
+def test_without_a_run_a_table_is_empty_and_all_is_absent() -> None:
+    for table in tables().values():
+        assert to_markdown(table) == ""
+        assert table.absent
+
+
+def test_data_that_the_paper_does_not_have_comes_last_without_its_numbers() -> None:
+    table = tables(line(dataset="digits", partition="dirichlet:1.0"), line())
+    assert len(table["Predictive performance"].rows) == 10
+    assert table["Predictive performance"].rows[-1][0] == ("digits", "Dirichlet (1)")
+    assert row(table["Predictive performance"], "digits", "Dirichlet (1)")[3] == "90.00"
+
+
+def test_the_best_of_ours_is_bold() -> None:
+    found = row(
+        tables(*four((0.9, 0.8, 0.7, 0.95)))["Predictive performance"], "MNIST", "Homogeneous"
+    )
+    assert [cell.startswith("**") for cell in found] == [False, False, False, True]
+    assert found[3] == "**95.00** (98.60 ± 0.11)"
+
+
+def test_what_looks_the_same_is_the_same() -> None:
+    lines = four((0.95001, 0.8, 0.7, 0.95002))
+    found = tables(*lines)["Predictive performance"]
+    assert [cell.best for cell in found.rows[0][1]] == [True, False, False, True]
+    assert found.wins is not None
+    assert [count and count[0] for count in found.wins.columns] == [1, 0, 0, 1]
+
+
+def test_one_alone_is_not_the_best() -> None:
+    found = tables(line())["Predictive performance"]
+    assert not any(cell.best for cell in found.rows[0][1])
+
+
+def test_of_the_gains_the_smallest_spread_is_best_and_the_mean_is_not_ranked() -> None:
+    lines = [
+        line(method="fedavg-ft", mcg=0.2, cgs=0.02),
+        line(method="cgsv:beta=1", mcg=-0.05, cgs=0.03),
+        line(method="iafl", mcg=0.1, cgs=0.01),
+        line(method="aequa", mcg=0.1, cgs=0.005),
+    ]
+    table = tables(*lines)["Collaboration gain"]
+    assert row(table, "MNIST", "Homogeneous") == [
+        *("20.00 (1.58)", "2.00 (0.29)"),
+        *("-5.00 (-6.63)", "3.00 (0.18)"),
+        *("10.00 (1.64)", "1.00 (0.18)"),
+        *("10.00 (1.64)", "**0.50** (0.04)"),
+    ]
+    assert row(table, "Times the best, of 1", "") == [
+        "",
+        "0 (0)",
+        "",
+        "0 (0)",
+        "",
+        "0 (0)",
+        "",
+        "**1** (1)",
+    ]
+
+
+def test_wins_are_counted_where_all_four_were_run() -> None:
+    lines = [
+        *four((0.9, 0.8, 0.7, 0.95)),
+        *four((0.9, 0.8, 0.7, 0.85), "dirichlet:0.1"),
+        *four((0.9, 0.8, 0.7, 0.90), "label-skew:3"),
+        *four((0.9, 0.8, 0.7, 0.99), "dirichlet:5")[1:],
+    ]
+    table = tables(*lines)["Predictive performance"]
+    # Ours: Aequa, FedAvg, both. The paper's: FedAvg, FedAvg, Aequa.
+    assert table.wins is not None
+    assert table.wins.rows == 3
+    assert table.wins.columns == ((2, 2), (0, 0), (0, 0), (2, 1))
+    assert row(table, "Times the best, of 3", "") == ["**2** (2)", "0 (0)", "0 (0)", "**2** (1)"]
+
+
+def test_the_papers_wins_over_all_its_rows_are_its_last_row() -> None:
+    lines = [
+        line(dataset=dataset, partition=partition, method=method)
+        for dataset in PUBLISHED.datasets("narrow")
+        for partition in PUBLISHED.partitions("main", dataset)
+        for method in (*BASELINES, "aequa")
+    ]
+    made = tables(*lines)
+    papers = {
+        title: [count and count[1] for count in wins.columns]
+        for title, table in made.items()
+        if (wins := table.wins) is not None
+    }
+    assert papers == {
+        "Predictive performance": [18, 0, 0, 36],
+        "Pearson correlation": [0, 0, 1, 54],
+        "Collaboration gain": [None, 1, None, 0, None, 11, None, 42],
+    }
+
+
+def test_without_a_whole_row_wins_are_not_counted() -> None:
+    assert tables(*four((0.9, 0.8, 0.7, 0.95))[1:])["Predictive performance"].wins is None
+
+
+def test_undefined_and_failed_runs_are_said_and_not_averaged() -> None:
+    lines = [
+        line(seed=1, pearson=0.9),
+        line(seed=2, pearson=None),
+        line(seed=3, status="failed", reason="No node joined."),
+        line(method="iafl", pearson=None),
+        line(method="cgsv", status="failed"),
+        line(method="fedavg-ft", seed=1, pearson=0.1),
+        line(method="fedavg-ft", seed=2, pearson=0.3),
+    ]
+    assert row(tables(*lines)["Pearson correlation"], "MNIST", "Homogeneous") == [
+        "0.200 ± 0.141 (0.07 ± 0.24)",
+        "failed (-0.30 ± 0.16)",
+        "undefined (0.16 ± 0.20)",
+        "**0.900** \\[1 undefined, 1 failed\\] (0.97 ± 0.02)",
+    ]
+
+
+def test_fewer_seeds_than_others_have_are_said() -> None:
+    lines = [line(seed=seed) for seed in (1, 2)]
+    lines += [line(method="iafl", seed=seed) for seed in (1, 2, 3)]
+    lines.append(line(method="cgsv"))
+    found = row(tables(*lines)["Predictive performance"], "MNIST", "Homogeneous")
+    assert found[1:] == [
+        "**90.00** (90.62 ± 2.32)",
+        "**90.00 ± 0.00** (98.40 ± 0.13)",
+        "**90.00 ± 0.00** \\[2 of 3 seeds\\] (98.60 ± 0.11)",
+    ]
+
+
+def test_a_value_that_is_no_number_is_undefined() -> None:
+    outcome = measure_runs([line(pearson=math.nan).record], PEARSON)
+    assert outcome.state == "undefined"
+
+
+def test_of_two_runs_about_the_same_the_later_counts_and_the_other_is_kept_to_tell() -> None:
+    first, second = line(accuracy=0.5), line(accuracy=0.6, config={"rounds": 20})
+    runs = sort_runs([first, second])
+    assert runs.find("main", Place("mnist", "homogeneous"), "aequa") == (second.record,)
+    assert runs.replaced == (first,)
+
+
+def test_numbers_of_a_partition_may_be_written_in_many_ways() -> None:
+    assert place_of(line(partition="dirichlet:1.0").record).partition == "dirichlet:1"
+    assert place_of(line(partition="quantity-skew:0.40,2.0").record).partition == (
+        "quantity-skew:0.4,2"
+    )
+    assert place_of(line(partition="by moonlight").record).partition == "by moonlight"
+
+
+def test_held_out_tables_have_ours_only() -> None:
+    untouched = Measures(0.876, 0.9, standalone_pearson=0.81)
+    made = tables(line(held_out=untouched), line(method="iafl"))
+    assert row(made["Predictive performance, held-out data"], "MNIST", "Homogeneous") == [
+        *("not run", "not run", "undefined", "87.60"),
+    ]
+    assert row(made["Pearson correlation, held-out data"], "MNIST", "Homogeneous")[3] == "0.810"
+
+
+def test_a_narrower_p_min_compares_with_the_main_runs_of_the_others() -> None:
+    skewed = "quantity-skew:0.15,6"
+    lines = [
+        line("narrow", mcg=0.02, cgs=0.01, config={"p-min": 0.1}, partition=skewed),
+        line("main", mcg=0.03, cgs=0.04, partition=skewed),
+        line("main", method="iafl", mcg=0.01, cgs=0.02, partition=skewed),
+    ]
+    found = row(
+        tables(*lines)["Collaboration gain with a narrower p_min"],
+        "MNIST",
+        "Quantity skew (0.15, 6)",
+    )
+    assert found[4:] == ["1.00 (2.33)", "2.00 (1.73)", "2.00 (1.70)", "**1.00** (1.02)"]
+
+
+def test_width_as_the_reward_has_both_correlations() -> None:
+    found = tables(line("width", contribution_pearson=0.93, width_pearson=1.0))
+    assert row(found["Width as the reward"], "MNIST", "Homogeneous") == [
+        *("1.000 (1.00 ± 0.00)", "0.930 (0.91 ± 0.04)"),
+    ]
+
+
+def test_participation_is_correlated_with_attendance_for_every_method() -> None:
+    rates, rewards = (0.5, 0.75, 1.0), (0.7, 0.8, 0.75)
+    aequa = line(
+        "participation",
+        contribution_pearson=0.99,
+        participants=[person(i, None, 0.9, rate) for i, rate in enumerate(rates)],
+        config={"contribution": "participation"},
+    )
+    # Its own contributions are in the reverse order of the rewards: a correlation of -1.
+    cgsv = line(
+        "participation",
+        method="cgsv",
+        contribution_pearson=-1.0,
+        participants=[person(i, None, a, -a) for i, a in enumerate(rewards)],
+        config={"contribution": "cgsv"},
+    )
+    found = row(tables(aequa, cgsv)["Participation as the contribution"], "MNIST", "Homogeneous")
+    # Deviations of the rates -1, 0, 1 and of the rewards -1, 1, 0: 1 / sqrt(2 * 2) = 0.5.
+    assert found[2] == "0.500 (0.50 ± 0.2)"
+    assert found[6] == "**0.990** (0.98 ± 0.0)"
+    alone = row(tables(cgsv)["Participation as the contribution"], "MNIST", "Homogeneous")
+    assert alone[2] == "undefined (0.50 ± 0.2)"
+
+
+def training_time(contribution: str, seed: int = 1, accuracy: float = 0.8) -> Line:
+    config = {"reward": "training-time", "contribution": contribution}
+    return line("training-time", seed=seed, accuracy=accuracy, config=config)
+
+
+def test_training_time_rewards_are_beside_all_others_of_the_same_seeds() -> None:
+    lines = [
+        training_time("cgsv:alpha=0.95", accuracy=0.85),
+        training_time("shapfed"),
+        line(accuracy=0.9, seed=1),
+        line(accuracy=0.1, seed=2),
+        line(method="iafl", accuracy=0.7),
+    ]
+    table = tables(*lines)["Training-time rewards"]
+    texts = {names[2]: cells[0].outcome.text for names, cells in table.rows}
+    assert texts == {
+        "FedAvg-FT": "not run",
+        "CGSV": "not run",
+        "IAFL": "70.00",
+        "Aequa": "90.00",
+        "Aequa + CGSV": "85.00",
+        "Aequa + ShapFed": "80.00",
+    }
+    assert [names[2] for names, cells in table.rows if cells[0].best] == ["Aequa"]
+
+
+def test_approaches_have_names() -> None:
+    assert approach_of(training_time("gtg-shapley").record) == "aequa+gtg-shapley"
+    assert approach_name("aequa+gtg-shapley") == "Aequa + GTG-Shapley"
+    assert approach_name("aequa+my-own") == "Aequa + my-own"
+    assert approach_name("standalone") == "standalone"
+
+
+def test_markdown_has_no_effect_on_names() -> None:
+    table = tables(line(dataset="my|<b>*data*\n_set_"))["Predictive performance"]
+    text = to_markdown(table)
+    assert "my\\|\\<b\\>\\*data\\* \\_set\\_" in text
+    assert len(text.splitlines()) == 3
+    assert escape_markdown("plain text (0.15, 6)") == "plain text (0.15, 6)"
+
+
+def test_the_csv_has_every_cell_in_full_precision() -> None:
+    made = make_tables(sort_runs([line(accuracy=0.98765)]), PUBLISHED)
+    lines = list(csv.DictReader(io.StringIO(to_csv(made))))
+    ours = [
+        entry
+        for entry in lines
+        if entry["table"] == "Predictive performance" and entry["state"] == "measured"
+    ]
+    assert len(ours) == 1
+    assert float(ours[0]["ours"]) == pytest.approx(98.765)
+    assert (ours[0]["ours spread"], ours[0]["seeds"], ours[0]["best of ours"]) == ("", "1", "0")
+    assert (ours[0]["paper"], ours[0]["paper spread"]) == ("98.6", "0.11")
+    assert sum(entry["state"] == "not run" for entry in lines) > 30
+
+
+def answers(*lines: Line) -> list[str]:
+    return [goal.answer for goal in judge(sort_runs(lines), PUBLISHED)]
+
+
+def test_goals_hold_at_their_margins() -> None:
+    # The paper has 98.60 and 0.97.
+    assert answers(line(accuracy=0.976, pearson=0.94)) == ["yes", "yes", "not run"]
+
+
+def test_goals_do_not_hold_below_their_margins() -> None:
+    assert answers(line(accuracy=0.9759, pearson=0.9399)) == ["no", "no", "not run"]
+
+
+def test_a_goal_is_about_the_mean_over_seeds() -> None:
+    assert answers(line(seed=1, accuracy=0.97), line(seed=2, accuracy=0.99))[0] == "yes"
+
+
+def test_goals_must_hold_in_every_row() -> None:
+    lines = [line(accuracy=0.99), line(partition="dirichlet:0.1", accuracy=0.9)]
+    goal = judge(sort_runs(lines), PUBLISHED)[0]
+    assert goal.answer == "no"
+    assert len(goal.verdicts) == 2
+    assert [(v.place.partition, v.ours, v.against) for v in goal.failing] == [
+        ("dirichlet:0.1", "90.00", "the paper's 97.30 ± 0.58"),
+    ]
+
+
+@pytest.mark.parametrize(("other", "answer"), [(0.94, "yes"), (0.95, "no"), (0.96, "no")])
+def test_aequa_must_be_above_every_other_method(other: float, answer: str) -> None:
+    lines = [
+        line(pearson=0.95),
+        line(method="cgsv", pearson=0.1),
+        line(method="iafl", pearson=other),
+    ]
+    assert answers(*lines)[2] == answer
+
+
+def test_an_undefined_correlation_of_another_method_is_not_compared() -> None:
+    goal = judge(sort_runs([line(), line(method="fedavg-ft", pearson=None)]), PUBLISHED)[2]
+    assert goal.verdicts == ()
+
+
+def test_a_failed_or_undefined_run_of_aequa_meets_no_goal() -> None:
+    assert answers(line(status="failed"), line(method="iafl")) == ["no", "no", "no"]
+    assert answers(line(pearson=None, accuracy=0.99), line(method="iafl")) == ["yes", "no", "no"]
+
+
+def test_what_was_not_run_is_not_judged() -> None:
+    assert answers() == ["not run"] * 3
+    assert answers(line(method="iafl")) == ["not run"] * 3
+    assert answers(line(dataset="digits")) == ["not run"] * 3
+    assert answers(line("participation")) == ["not run"] * 3
