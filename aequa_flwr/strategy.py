@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
@@ -15,23 +14,17 @@ from aequa_flwr import wire
 from aequa_flwr.aggregation import AggregationError, MaskedSum
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.errors import UserError
-from aequa_flwr.exchange import Exchange, content_of, make_message
+from aequa_flwr.exchange import Exchange, content_of, make_message, share_out
 from aequa_flwr.hosting import Trained
 from aequa_flwr.joining import gather
 from aequa_flwr.methods import Attendance, Personal, PersonalRound
 from aequa_flwr.progress import Progress, WorkClock
-from aequa_flwr.slim.subnet import Params, extract
+from aequa_flwr.slim.subnet import Params, extract, stack_updates
 from aequa_flwr.slim.width import Layouts, is_switchable
 from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.server_data import Measured
 
 logger = logging.getLogger(__name__)
-
-# A reply of whole models is kept below this, however many participants a node hosts.
-_REPLY_BYTES = 64_000_000
-# And a node answers about so many times, so that people see it advance.
-_REPLIES = 20
-
 
 # (parameters, levels that somebody trained) to parameters with calibrated BatchNorm.
 Calibrate = Callable[[Params, Sequence[int]], Params]
@@ -295,7 +288,12 @@ class AequaStrategy(Strategy):
         if self._trains_alone and not self.state.standalone:
             names = list(self.state.num_examples)
             self.on_progress(Progress("contribution", 0, len(names)))
-            for reply in self._exchange.ask(self._alone_messages(), timeout_s):
+            queues, _ = self._whole_models(
+                wire.TRAIN_ALONE,
+                0,
+                lambda names: wire.encode_alone_task(wire.AloneTask(names, self.state.params)),
+            )
+            for reply in self._exchange.ask(queues, timeout_s):
                 self._measure_alone(self._exchange.sender(reply), reply)
             missing = set(names) - self.state.standalone.keys()
             known = {failure.participant for failure in self.state.failures}
@@ -341,36 +339,17 @@ class AequaStrategy(Strategy):
         contributions = self.method.follow(state.contributions, now, trained)
         self.state = replace(state, ledger=ledger, contributions=contributions)
 
-    def _alone_messages(self) -> dict[int, list[Message]]:
-        return {
-            node: [
-                make_message(
-                    node,
-                    wire.TRAIN_ALONE,
-                    0,
-                    wire.encode_alone_task(wire.AloneTask(names, self.state.params)),
-                )
-                for names in chunks
-            ]
-            for node, chunks in self._chunks().items()
-        }
-
-    def _chunks(self) -> dict[int, list[tuple[str, ...]]]:
-        """Share each node's names out so that whole models of a chunk fit into one reply.
-
-        The largest participants first.
-        """
+    def _whole_models(
+        self, kind: str, server_round: int, task: Callable[[tuple[str, ...]], RecordDict]
+    ) -> tuple[dict[int, list[Message]], dict[int, list[tuple[str, ...]]]]:
+        """Return messages whose replies hold whole models, and the names that each is about."""
         model_bytes = sum(value.nbytes for value in self.state.params.values())
-        most = max(1, _REPLY_BYTES // model_bytes)
-        names_of: dict[int, list[str]] = {}
-        for name in sorted(self._nodes, key=lambda name: -self.state.num_examples[name]):
-            names_of.setdefault(self._nodes[name], []).append(name)
-        chunks = {}
-        for node, names in names_of.items():
-            size = min(most, -(-len(names) // _REPLIES))
-            starts = range(0, len(names), size)
-            chunks[node] = [tuple(names[start : start + size]) for start in starts]
-        return chunks
+        parts = share_out(self._nodes, self.state.num_examples, model_bytes)
+        queues = {
+            node: [make_message(node, kind, server_round, task(names)) for names in chunks]
+            for node, chunks in parts.items()
+        }
+        return queues, parts
 
     def _measure_alone(self, node: int, reply: Message) -> None:
         try:
@@ -434,10 +413,7 @@ class AequaStrategy(Strategy):
             seed=self.seed,
             server=self.state.params,
             models=models,
-            updates={
-                key: np.stack([trained[name][key] - models[name][key] for name in trained])
-                for key in self.layouts
-            },
+            updates=stack_updates([(models[name], trained[name]) for name in trained]),
             num_examples=self.state.num_examples,
             before=before,
             contributions=self.state.contributions,
@@ -465,22 +441,18 @@ class AequaStrategy(Strategy):
 
     def _tune(self, server_round: int, timeout_s: float) -> None:
         """Let everybody train once more; what comes of it is its own, and goes into no sum."""
-        chunks = self._chunks()
-        asked = {node: [dict.fromkeys(names, 1.0) for names in chunks[node]] for node in chunks}
-        queues = {
-            node: [
-                make_message(node, wire.TRAIN_ROUND, server_round, wire.encode_round_task(task))
-                for task in (
-                    wire.RoundTask(server_round, widths, self.state.params, 1.0)
-                    for widths in asked[node]
-                )
-            ]
-            for node in asked
-        }
+
+        def task(names: tuple[str, ...]) -> RecordDict:
+            widths = dict.fromkeys(names, 1.0)
+            return wire.encode_round_task(
+                wire.RoundTask(server_round, widths, self.state.params, 1.0)
+            )
+
+        queues, asked = self._whole_models(wire.TRAIN_ROUND, server_round, task)
         models: dict[str, Params] = {}
         for reply in self._exchange.ask(queues, timeout_s):
-            # A node has one message at a time, so its replies come in the order of its chunks.
-            widths = asked[self._exchange.sender(reply)].pop(0)
+            # A node has one message at a time, so its replies come in the order it was asked.
+            widths = dict.fromkeys(asked[self._exchange.sender(reply)].pop(0), 1.0)
             try:
                 part = wire.decode_round_part(
                     content_of(reply), server_round, widths, self.layouts, 1.0
@@ -490,8 +462,8 @@ class AequaStrategy(Strategy):
                 continue
             models.update(part.common)
             self._fail(server_round, part.refused)
-        for widths in (widths for left in asked.values() for widths in left):
-            self._fail(server_round, dict.fromkeys(widths, "no reply in time"))
+        for names in (names for left in asked.values() for names in left):
+            self._fail(server_round, dict.fromkeys(names, "no reply in time"))
         self._update(personal=models)
 
     def _allocate(self) -> None:

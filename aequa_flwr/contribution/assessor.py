@@ -13,7 +13,7 @@ from aequa_flwr.contribution.estimator import (
     RoundEvidence,
     Score,
 )
-from aequa_flwr.slim.subnet import NDArray, Params, extract
+from aequa_flwr.slim.subnet import NDArray, Params, extract, stack_updates
 from aequa_flwr.slim.width import Layouts, is_switchable
 
 # (received sub-model, stacked updates) to what measures mixtures of them.
@@ -76,7 +76,7 @@ class Assessor:
                 if name in trained
             }
             names = [name for name in num_examples if name in trained]
-            updates = _stacked([(own.get(name, start), trained[name]) for name in names])
+            updates = stack_updates([(own.get(name, start), trained[name]) for name in names])
             if self.scorer is not None:
                 score = _counted(self.scorer(start, updates), scored, on_scored)
         evidence = RoundEvidence(
@@ -105,17 +105,6 @@ class Assessor:
 
 def _counts(num_examples: Mapping[str, int]) -> Floats:
     return np.array(list(num_examples.values()), dtype=np.float64)
-
-
-def _stacked(pairs: list[tuple[Params, Params]]) -> dict[str, NDArray]:
-    """Return the updates of all (received, trained), tensor by tensor: the one sign convention.
-
-    A tensor that a participant does not send, BatchNorm's, is one it did not change.
-    """
-    return {
-        key: np.stack([trained.get(key, start[key]) - start[key] for start, trained in pairs])
-        for key in (pairs[0][0] if pairs else ())
-    }
 
 
 def _counted(score: Score, scored: list[int], on_scored: Callable[[int], None]) -> Score:

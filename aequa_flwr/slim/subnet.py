@@ -1,6 +1,6 @@
 """Extract a sub-network's parameters from the full ones, and embed them back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -31,3 +31,14 @@ def embed(sub_params: Params, layouts: Layouts, width: float, onto: Params) -> d
     for name, value in sub_params.items():
         params[name][prefix(layouts[name], width)] = value
     return params
+
+
+def stack_updates(pairs: Sequence[tuple[Params, Params]]) -> dict[str, NDArray]:
+    """Return the updates of all (received, trained), tensor by tensor: the one sign convention.
+
+    A tensor that a participant does not send, BatchNorm's, is one it did not change.
+    """
+    return {
+        key: np.stack([trained.get(key, start[key]) - start[key] for start, trained in pairs])
+        for key in (pairs[0][0] if pairs else ())
+    }

@@ -143,7 +143,7 @@ def test_accuracies_of_a_run_with_other_settings_are_refused(
 
 
 def test_accuracies_of_a_run_without_any_are_refused(tmp_path: Path) -> None:
-    settings = {"participants": 4, "rounds": 1, "contribution": "data-size"}
+    settings: dict[str, Any] = {"participants": 4, "rounds": 1, "contribution": "data-size"}
     run_in_process(tmp_path / "one", num_nodes=1, **settings)
     with pytest.raises(UserError, match="no completed run with standalone accuracies"):
         run_in_process(
