@@ -163,8 +163,9 @@ class GridRunner:
                 for child in [*self._children]:
                     self._look_at(child)
                 time.sleep(_POLL_S)
-        finally:
+        except BaseException:
             self._stop()
+            raise
 
     def _start_some(self) -> None:
         while len(self._children) < self._at_once:
@@ -237,8 +238,6 @@ class GridRunner:
         return replace(record or empty, status="failed", reason=reason)
 
     def _stop(self) -> None:
-        if not self._children:
-            return
         self._view.say("Stopping the runs")
         with undisturbed():
             for child in self._children:
@@ -248,6 +247,7 @@ class GridRunner:
                 child.process.poll() is None for child in self._children
             ):
                 time.sleep(_POLL_S)
+            # Those too that did not stop in time, or that were started as the signal came.
             stop_carriers(_MARK, lambda folder: Path(folder).parent == self._place.runs)
 
 

@@ -31,7 +31,7 @@ participants = 3
 partition = "homogeneous"
 measure-alone = true
 """
-FAILING_THEN_LONG = """
+FAILING_AND_LONG = """
 [[experiment]]
 name = "main"
 participants = 2
@@ -49,9 +49,9 @@ def write_grid(folder: Path, text: str) -> Path:
     return path
 
 
-def start(grid: Path, output: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
+def start(grid: Path, output: Path, env: dict[str, str], *more: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [str(AEQUA), "paper", str(grid), "--output", str(output)],
+        [str(AEQUA), "paper", str(grid), "--output", str(output), *more],
         cwd=grid.parent,
         env=env,
         stdout=subprocess.PIPE,
@@ -126,8 +126,14 @@ def test_a_failed_run_is_recorded_and_ctrl_c_leaves_nothing_running(
     tmp_path: Path, marked_env: dict[str, str]
 ) -> None:
     output = tmp_path / "out"
-    process = start(write_grid(tmp_path, FAILING_THEN_LONG), output, marked_env)
-    wait_for(process, lambda: len(list(output.glob("runs/*/progress.jsonl"))) == 2)
+    grid = write_grid(tmp_path, FAILING_AND_LONG)
+    process = start(grid, output, marked_env, "--at-once", "2")
+
+    def one_failed_and_the_other_goes_on() -> bool:
+        going_on = list(output.glob("runs/*/progress.jsonl"))
+        return len(results_of(output)) == 2 and len(going_on) == 2
+
+    wait_for(process, one_failed_and_the_other_goes_on)
     process.send_signal(signal.SIGINT)
     text, _ = process.communicate(timeout=90)
     assert process.returncode == 130, text
