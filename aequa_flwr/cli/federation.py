@@ -176,16 +176,18 @@ def stop_all(env: Mapping[str, str]) -> None:
     stop_carriers("FLWR_HOME", lambda home: home == env["FLWR_HOME"])
 
 
-def stop_carriers(name: str, ours: Callable[[str], bool]) -> None:
+def stop_carriers(
+    name: str, ours: Callable[[str], bool], timeout_s: float = _STOP_TIMEOUT_S
+) -> None:
     """End every process whose variable ``name`` has a value that is ``ours``.
 
     They inherited it from us, so no other process has it; parents are no guide, because Ray's
-    processes outlive theirs.
+    processes outlive theirs. What has not ended by itself after ``timeout_s`` is killed.
     """
     mine = _carriers(name, ours)
     for process in mine:
         _signal(process, psutil.Process.terminate)
-    _, alive = psutil.wait_procs(mine, timeout=_STOP_TIMEOUT_S)
+    _, alive = psutil.wait_procs(mine, timeout=timeout_s)
     # What started while we were stopping is found in a second look.
     rest = {*alive, *_carriers(name, ours)}
     for process in rest:

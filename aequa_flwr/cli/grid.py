@@ -104,7 +104,8 @@ def tidy_up(place: Place, jobs: Iterable[Job], board: Board) -> list[Job]:
     A grid that was killed leaves its runs running. Those that were completed since are taken
     over, all others begin again.
     """
-    stop_carriers(_MARK, lambda folder: Path(folder).parent == place.runs)
+    # A run needs the time to clean up behind itself.
+    stop_carriers(_MARK, lambda folder: Path(folder).parent == place.runs, _STOP_TIMEOUT_S)
     to_do = []
     for job in jobs:
         record = board.completed(job) or place.completed(job)

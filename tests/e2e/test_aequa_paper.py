@@ -99,10 +99,13 @@ def test_a_killed_grid_goes_on_and_gives_the_same_results(
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert len(carrying(str(tmp_path))) > 3
+    homes = {Path(p.environ().get("FLWR_HOME", "/")) for p in carrying(str(tmp_path))}
     first = results_of(output)[1]
     done = run_aequa("paper", str(grid), "--output", str(output), cwd=tmp_path, env=marked_env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert carrying(str(tmp_path)) == []
+    # The home that the run had in the system's folder for temporary files went with it.
+    assert [home for home in homes if home.exists()] == [Path("/")]
     assert "Run 2 of 2, digits homogeneous aequa contribution data-size seed 1:" in done.stdout
     assert "Run 1 of 2" not in done.stdout
     # Not repeated: its times are those of the first start.
