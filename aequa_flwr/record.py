@@ -259,13 +259,18 @@ def _rewarded_held_out(p: ParticipantRecord, unit: Unit) -> Rewarded | None:
 def save_record(folder: Path, record: RunRecord) -> None:
     """Write record.json to ``folder``; a reader never sees half of it."""
     text = json.dumps(asdict(record), indent=2, allow_nan=False) + "\n"
-    temporary = folder / f".{RECORD_FILE}.{os.getpid()}"
+    write_whole(folder / RECORD_FILE, text)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` to ``path``: after a crash there is the old file or the new one, no half."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(folder / RECORD_FILE)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)  # only there if writing failed, on a full disk say
 
@@ -279,22 +284,35 @@ def load_record(run: Path) -> RunRecord:
     try:
         if path.stat().st_size > _MAX_RECORD_BYTES:
             raise RecordError(f"{path} is too large to be a run's record.")
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        content = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RecordError(f"{path} cannot be read; is {run} the folder of a run?") from error
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is not a whole record; it may be truncated.") from error
+    return parse_record(content, str(path))
+
+
+def parse_record(content: object, where: str) -> RunRecord:
+    """Return the record that ``content``, decoded JSON, is; RecordError names ``where``."""
     schema = content.get("schema") if isinstance(content, dict) else None
     if isinstance(schema, int) and schema > SCHEMA_VERSION:
-        raise RecordError(f"{path} is of a newer version ({schema}); update aequa-flwr to read it.")
+        raise RecordError(
+            f"{where} is of a newer version ({schema}); update aequa-flwr to read it."
+        )
     try:
         return TypeAdapter(RunRecord).validate_python(content)
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        field_name = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise RecordError(
-            f"{path} is not a record of version 1 to {SCHEMA_VERSION}: "
-            f"{where or 'it is no object'}."
+            f"{where} is not a record of version 1 to {SCHEMA_VERSION}: "
+            f"{field_name or 'it is no object'}."
         ) from error
+
+
+def parse_json(text: str) -> object:
+    """Decode JSON; NaN and infinity are none, and no measure of ours, so they raise ValueError."""
+    decoded: object = json.loads(text, parse_constant=_refuse_constant)
+    return decoded
 
 
 def load_standalone(config: RunConfig) -> dict[str, Measured]:
@@ -330,5 +348,4 @@ def load_standalone(config: RunConfig) -> dict[str, Measured]:
 
 
 def _refuse_constant(name: str) -> None:
-    """NaN and infinity are no JSON, and no measure of ours."""
     raise ValueError(name)

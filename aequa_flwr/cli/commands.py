@@ -14,6 +14,7 @@ from aequa_flwr.cli.data import add_data
 from aequa_flwr.cli.doctor import add_doctor
 from aequa_flwr.cli.federation import STOP_SIGNALS
 from aequa_flwr.cli.networks import add_networks
+from aequa_flwr.cli.paper import add_paper
 from aequa_flwr.cli.run import add_run
 from aequa_flwr.cli.show import show_record
 from aequa_flwr.errors import UserError
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser("report", help="show the result of a run")
     report.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     report.set_defaults(command=_report)
+    add_paper(commands)
     add_data(commands)
     add_networks(commands)
     add_doctor(commands)

@@ -155,13 +155,13 @@ def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterat
             )
         yield LocalFederation(home, logs, env, port, link)
     finally:
-        with _undisturbed():
+        with undisturbed():
             stop_all(env)
             shutil.rmtree(home, ignore_errors=True)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Ignore further signals to stop while stopping: an impatient second Ctrl-C leaves orphans."""
     before = {stop: signal.signal(stop, signal.SIG_IGN) for stop in STOP_SIGNALS}
     try:
@@ -172,27 +172,35 @@ def _undisturbed() -> Iterator[None]:
 
 
 def stop_all(env: Mapping[str, str]) -> None:
-    """End every process that carries this federation's home in its environment.
+    """End every process that carries this federation's home in its environment."""
+    stop_carriers("FLWR_HOME", lambda home: home == env["FLWR_HOME"])
+
+
+def stop_carriers(
+    name: str, ours: Callable[[str], bool], timeout_s: float = _STOP_TIMEOUT_S
+) -> None:
+    """End every process whose variable ``name`` has a value that is ``ours``.
 
     They inherited it from us, so no other process has it; parents are no guide, because Ray's
-    processes outlive theirs.
+    processes outlive theirs. What has not ended by itself after ``timeout_s`` is killed.
     """
-    mine = _carriers(env["FLWR_HOME"])
+    mine = _carriers(name, ours)
     for process in mine:
         _signal(process, psutil.Process.terminate)
-    _, alive = psutil.wait_procs(mine, timeout=_STOP_TIMEOUT_S)
+    _, alive = psutil.wait_procs(mine, timeout=timeout_s)
     # What started while we were stopping is found in a second look.
-    rest = {*alive, *_carriers(env["FLWR_HOME"])}
+    rest = {*alive, *_carriers(name, ours)}
     for process in rest:
         _signal(process, psutil.Process.kill)
     psutil.wait_procs(rest, timeout=_STOP_TIMEOUT_S)
 
 
-def _carriers(home: str) -> list[psutil.Process]:
+def _carriers(name: str, ours: Callable[[str], bool]) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.environ().get("FLWR_HOME") == home:
+            value = process.environ().get(name)
+            if process.pid != os.getpid() and value is not None and ours(value):
                 found.append(process)
         except (psutil.Error, OSError):
             continue  # gone meanwhile, or another user's: not ours

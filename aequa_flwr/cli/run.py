@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from aequa_flwr.cli.federation import LocalFederation, Size, choose_port, local_
 from aequa_flwr.cli.show import ProgressView, show_record
 from aequa_flwr.config import DATASETS, RunConfig
 from aequa_flwr.contribution import METHODS, build_estimator, check_needs
-from aequa_flwr.data import federated_data
+from aequa_flwr.data import FederatedData, Say, federated_data
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
 from aequa_flwr.methods import METHOD_KINDS, build_personal
@@ -29,6 +30,7 @@ from aequa_flwr.record import (
     save_record,
 )
 from aequa_flwr.report import render_page
+from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.training import check_augmentation, choose_compute
 
@@ -113,30 +115,21 @@ def _keys() -> set[str]:
 def run_command(options: argparse.Namespace, console: Console) -> int:
     """Run it; returns the exit code."""
     config = _read_config(options)
-    check_parts(config)
+    check_settings(config)
     size = _choose_size(config, options.workers, options.nodes, console)
     port = choose_port(options.port)
     _refuse_existing(Path(config.output))
     with ProgressView(console) as view:
         view.say("Checking the data")
-        data = federated_data(config.data_spec, view.say)
-        if not data.shares:
-            raise UserError(
-                f"{config.data_dir} holds no training part, so there is nothing to share out among "
-                "simulated participants; add one."
-            )
-        schema = data.dataset.schema
-        check_augmentation(config.augmentation, schema)
-        network = build_network(config.network, schema)
-        network.levels(config.p_min, config.p_max, most=config.max_levels)
+        check_data(config, view.say)
         folder = _make_folder(Path(config.output))
         _run(config, size, port, folder, view)
     show_record(console, load_record(folder), folder)
     return 0
 
 
-def check_parts(config: RunConfig) -> None:
-    """Raise a UserError if a part that ``config`` names does not exist or lacks what it needs."""
+def check_settings(config: RunConfig) -> None:
+    """Raise UserError for settings that no data can make possible on this machine."""
     choose_compute(config.device, config.precision)
     estimator = build_estimator(config.contribution)
     check_needs(
@@ -147,6 +140,21 @@ def check_parts(config: RunConfig) -> None:
     )
     build_personal(config.method, estimator)
     load_standalone(config)
+
+
+def check_data(config: RunConfig, say: Say) -> tuple[FederatedData, SlimNetwork]:
+    """Return who holds what and the network; raises UserError where they do not go together."""
+    data = federated_data(config.data_spec, say)
+    if not data.shares:
+        raise UserError(
+            f"{config.data_dir} holds no training part, so there is nothing to share out among "
+            "simulated participants; add one."
+        )
+    schema = data.dataset.schema
+    check_augmentation(config.augmentation, schema)
+    network = build_network(config.network, schema)
+    network.levels(config.p_min, config.p_max, most=config.max_levels)
+    return data, network
 
 
 def _run(config: RunConfig, size: Size, port: int, folder: Path, view: ProgressView) -> None:
@@ -168,17 +176,12 @@ def _run(config: RunConfig, size: Size, port: int, folder: Path, view: ProgressV
 
 
 def _read_config(options: argparse.Namespace) -> RunConfig:
-    values: dict[str, object] = {}
-    for pair in options.set:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise UsageError(f"--set {pair} cannot be read; write --set KEY=VALUE.")
-        values[key] = value
+    values: dict[str, object] = dict(read_pairs(options.set))
     for key in _OPTIONS:
         given = getattr(options, key.replace("-", "_"))
         if given is not None:
             values[key] = given
-    for key in ("data-dir", "cache-dir", "output", "standalone-from"):
+    for key in ("data-dir", "cache-dir", "standalone-from", "output"):
         if values.get(key):
             # Absolute: the run's processes work in a folder of their own.
             values[key] = str(Path(str(values[key])).expanduser().absolute())
@@ -191,6 +194,17 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
     )
 
 
+def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
+    """Return what was given with --set; raises UsageError for what is no KEY=VALUE."""
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--set {pair} cannot be read; write --set KEY=VALUE.")
+        values[key] = value
+    return values
+
+
 def _choose_size(
     config: RunConfig, workers: int | None, nodes: int | None, console: Console
 ) -> Size:
@@ -198,7 +212,7 @@ def _choose_size(
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} is not possible; use at least 1.")
     gpus = _count_gpus(config.device)
-    most = gpus or _count_cores()
+    most = gpus or count_cores()
     if workers is not None and workers > most:
         console.print(
             f"{workers} workers are more than the {most} there is room for; using {most}."
@@ -207,7 +221,7 @@ def _choose_size(
     return Size(count, min(nodes or count, config.participants), 1.0 if gpus else 0.0)
 
 
-def _count_cores() -> int:
+def count_cores() -> int:
     """Return how many cores this process may use, which a container or taskset may limit."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -30,6 +31,8 @@ _STAGES = {
 }
 # Without a terminal a line is printed for each stage and then at most this often.
 _LINE_EVERY_S = 5.0
+# A grid takes hours or days.
+_GRID_LINE_EVERY_S = 30.0
 
 
 class ProgressView:
@@ -78,6 +81,63 @@ class ProgressView:
             self._console.print(f"{text}  {note}".rstrip(), markup=False)
 
 
+class GridView:
+    """A bar for each run under way and one for all on a terminal, lines elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar: Bar | None = None
+        self._all: TaskID | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._last: dict[str, tuple[str, float]] = {}
+
+    def __enter__(self) -> "GridView":
+        if self._console.is_terminal:
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.fields[note]}"),
+            )
+            self._bar = Bar(*columns, console=self._console)
+            self._all = self._bar.add_task("All runs", total=1.0, note="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, run: str, progress: Progress, fraction: float, left_s: float | None) -> None:
+        """Show where a run is, and how much of all runs is done."""
+        # The time that this run alone still takes would be taken for that of all.
+        text, note = describe(replace(progress, seconds_left=None))
+        left = "" if left_s is None else f"about {duration(left_s)} left in all"
+        if self._bar is not None and self._all is not None:
+            if run not in self._tasks:
+                self._tasks[run] = self._bar.add_task(run, total=1.0, note="")
+            task = self._tasks[run]
+            where = f"{text}, {note}".removesuffix(", ")
+            self._bar.update(task, completed=progress.fraction, note=where)
+            self._bar.update(self._all, completed=fraction, note=left)
+            return
+        stage, before = self._last.get(run, ("", 0.0))
+        now = time.monotonic()
+        if progress.stage != stage or now - before > _GRID_LINE_EVERY_S:
+            self._last[run] = (progress.stage, now)
+            words = f"{run}: {text}" + (f", {note}" if note else "")
+            self.say(words + (f" ({left})" if left else ""))
+
+    def end(self, run: str, how: str) -> None:
+        """Say how a run ended; it is shown no more."""
+        if self._bar is not None and run in self._tasks:
+            self._bar.remove_task(self._tasks.pop(run))
+        self.say(f"{run}: {how}")
+
+
 def describe(progress: Progress) -> tuple[str, str]:
     """Return the stage with its count, and accuracy and time left; a total of 0 is unknown."""
     count = f"{progress.done:,}" if progress.done else ""
@@ -90,11 +150,12 @@ def describe(progress: Progress) -> tuple[str, str]:
     if progress.accuracy is not None:
         notes.append(f"accuracy {progress.accuracy:.1%}")
     if progress.seconds_left is not None and progress.fraction < 1:
-        notes.append(f"about {_duration(progress.seconds_left)} left")
+        notes.append(f"about {duration(progress.seconds_left)} left")
     return text, ", ".join(notes)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time as people say it, in two units at most."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

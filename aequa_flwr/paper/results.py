@@ -1,8 +1,33 @@
 """The results file of a grid: one finished run a line."""
 
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
-from aequa_flwr.record import RunRecord
+from aequa_flwr import __version__
+from aequa_flwr.config import Value
+from aequa_flwr.errors import UserError
+from aequa_flwr.record import (
+    SCHEMA_VERSION,
+    RecordError,
+    RunRecord,
+    parse_json,
+    parse_record,
+    write_whole,
+)
+
+RESULTS_FILE = "results.jsonl"
+# Counted up with every change of how lines are laid out.
+_FORMAT = 1
+_HEADER = {"results": _FORMAT, "aequa-flwr": __version__, "record-schema": SCHEMA_VERSION}
+# What belongs to the machine a run is on: another value does not make it another run.
+MACHINE = ("device", "threads", "join-timeout-s", "round-timeout-s", "download")
+
+
+class ResultsError(UserError):
+    """A results file that cannot be read, or must not be mixed with what is new."""
 
 
 @dataclass(frozen=True)
@@ -11,3 +36,100 @@ class Line:
 
     experiment: str
     record: RunRecord
+
+
+def line_of(experiment: str, record: RunRecord) -> Line:
+    """Return the line of a run; rounds are large, and no table of a grid shows them."""
+    return Line(
+        experiment, replace(record, rounds=(), times=replace(record.times, round_seconds=()))
+    )
+
+
+def run_key(settings: Mapping[str, Value]) -> str:
+    """Return what tells runs apart: a digest of all that decides what a run computes.
+
+    ``settings`` are those of ``RunConfig.to_record`` or of a record.
+    """
+    return digest({key: value for key, value in settings.items() if key not in MACHINE})
+
+
+def digest(settings: Mapping[str, Value]) -> str:
+    """Return 16 characters that are equal for equal settings, in whatever order they are."""
+    text = json.dumps(dict(settings), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def identity(line: Line) -> tuple[str, str]:
+    """Return what no two lines of a file have in common: the experiment and the run's key."""
+    return line.experiment, run_key(line.record.config)
+
+
+def in_order(planned: Sequence[tuple[str, str]], lines: Iterable[Line]) -> tuple[Line, ...]:
+    """Return the lines in the order of ``planned`` identities, then the rest as it was.
+
+    Lines of runs that a grid no longer plans are somebody's hours of computing.
+    """
+    rank = {pair: position for position, pair in enumerate(planned)}
+    return tuple(sorted(lines, key=lambda line: rank.get(identity(line), len(rank))))
+
+
+def save_results(path: Path, lines: Iterable[Line]) -> None:
+    """Write the file anew; a reader, or a crash, never sees half of it."""
+    texts = [json.dumps(content, allow_nan=False) for content in (_HEADER, *map(asdict, lines))]
+    write_whole(path, "\n".join(texts) + "\n")
+
+
+def load_results(path: Path) -> tuple[Line, ...]:
+    """Read a results file of this very version; raises ResultsError for any other.
+
+    A file that is not there has no lines.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read as a results file.") from error
+    header, *rows = text.split("\n")
+    _check_header(path, header)
+    if rows[-1:] != [""]:  # every line, the last as well, ends with a line break
+        raise _broken(path, len(rows) + 1)
+    return tuple(_line(path, number, row) for number, row in enumerate(rows[:-1], start=2))
+
+
+def _check_header(path: Path, text: str) -> None:
+    try:
+        header = parse_json(text)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or "results" not in header:
+        raise ResultsError(f"{path} is not a results file; choose another --output.")
+    if header != _HEADER:
+        theirs = f"version {header.get('aequa-flwr', 'unknown')}"
+        if theirs == f"version {__version__}":
+            theirs = f"another layout of version {__version__}"
+        raise ResultsError(
+            f"{path} is of {theirs} of aequa-flwr, and this is version {__version__}; results of "
+            "two versions are not mixed, choose another --output."
+        )
+
+
+def _line(path: Path, number: int, text: str) -> Line:
+    try:
+        content = parse_json(text)
+    except (ValueError, RecursionError):
+        raise _broken(path, number) from None
+    if not isinstance(content, dict) or not isinstance(content.get("experiment"), str):
+        raise _broken(path, number)
+    try:
+        record = parse_record(content.get("record"), f"{path}, line {number}")
+    except RecordError as error:
+        raise ResultsError(str(error)) from error
+    return Line(content["experiment"], record)
+
+
+def _broken(path: Path, number: int) -> ResultsError:
+    return ResultsError(
+        f"{path}, line {number} is not a whole result, the file may be truncated; remove that "
+        "line and all after it to have only those runs repeated."
+    )

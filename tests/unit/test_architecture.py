@@ -41,7 +41,8 @@ ROOMS = {
     "torchvision": ("data/sources/vision.py", "cli/doctor.py"),
     "sklearn": ("data/sources/digits.py",),
     "PIL": ("data/sources/images.py",),
-    "filelock": ("data/cache.py",),
+    # A data set is prepared once; two grids must not share a folder.
+    "filelock": ("data/cache.py", "cli/paper.py"),
     "flwr": ("wire.py", "exchange.py", "joining.py", "strategy.py"),
     "flwr_datasets": ("data/partition.py",),
     "rich": ("cli",),

@@ -1,0 +1,277 @@
+"""The runs of a grid: started as `aequa run` would be, watched, written down, stopped."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aequa_flwr import __version__
+from aequa_flwr.cli.federation import stop_carriers, undisturbed
+from aequa_flwr.cli.show import GridView, duration
+from aequa_flwr.config import RunConfig
+from aequa_flwr.paper.grid import Grid
+from aequa_flwr.paper.results import (
+    RESULTS_FILE,
+    Line,
+    identity,
+    in_order,
+    line_of,
+    run_key,
+    save_results,
+)
+from aequa_flwr.paper.schedule import Job, next_job, seconds_left, standalone_sources
+from aequa_flwr.progress import ProgressReader
+from aequa_flwr.record import (
+    REWARDS_FOLDER,
+    RecordError,
+    RunRecord,
+    load_record,
+    save_record,
+)
+
+_POLL_S = 0.2
+# A run stops its federation first, which is given 20 s.
+_STOP_TIMEOUT_S = 60.0
+# In the environment of everything a run starts: its folder, by which leftovers are found.
+_MARK = "AEQUA_GRID_RUN"
+
+
+class Place:
+    """The folder of a grid."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / RESULTS_FILE
+        self.runs = folder / "runs"
+
+    def run(self, job: Job) -> Path:
+        """Return where the run's own folder is, or will be."""
+        return self.runs / job.folder_name
+
+    def log(self, job: Job) -> Path:
+        """Return the file of what the run printed."""
+        return self.folder / "logs" / f"{job.folder_name}.log"
+
+    def standalone(self, group: str) -> Path:
+        """Return the folder of a record whose standalone accuracies others use."""
+        return self.folder / "standalone" / group
+
+    def completed(self, job: Job) -> RunRecord | None:
+        """Return the record of a run that was completed there by this version."""
+        record = _load(self.run(job))
+        if record is None or record.status != "completed" or run_key(record.config) != job.key:
+            return None
+        return record if record.versions.get("aequa-flwr") == __version__ else None
+
+    def remove_rewards(self, job: Job) -> None:
+        """Remove a run's rewards, which nobody collects from a grid, and which are large."""
+        shutil.rmtree(self.run(job) / REWARDS_FOLDER, ignore_errors=True)
+
+
+class Board:
+    """The lines so far; on disk after each change."""
+
+    def __init__(self, path: Path, grid: Grid, lines: Iterable[Line]) -> None:
+        self._path = path
+        self._order = [planned.identity for planned in grid.runs]
+        self._lines = {identity(line): line for line in lines}
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """In the order of the grid; last those of runs it does not plan."""
+        return in_order(self._order, self._lines.values())
+
+    def completed(self, job: Job) -> RunRecord | None:
+        """Return the record of a completed run, for whichever experiment it was run."""
+        found = (line.record for (_, key), line in self._lines.items() if key == job.key)
+        return next((record for record in found if record.status == "completed"), None)
+
+    def add(self, job: Job, record: RunRecord) -> None:
+        """Add the run's line for every experiment that wants it."""
+        new = {(name, job.key): line_of(name, record) for name in job.experiments}
+        if any(self._lines.get(pair) != line for pair, line in new.items()):
+            self._lines |= new
+            save_results(self._path, self.lines)
+
+
+def tidy_up(place: Place, jobs: Iterable[Job], board: Board) -> list[Job]:
+    """Deal with what an earlier start left behind; returns the jobs that are to do.
+
+    A grid that was killed leaves its runs running. Those that were completed since are taken
+    over, all others begin again.
+    """
+    # A run needs the time to clean up behind itself.
+    stop_carriers(_MARK, lambda folder: Path(folder).parent == place.runs, _STOP_TIMEOUT_S)
+    to_do = []
+    for job in jobs:
+        record = board.completed(job) or place.completed(job)
+        if record is None:
+            shutil.rmtree(place.run(job), ignore_errors=True)
+            to_do.append(job)
+        else:
+            board.add(job, record)
+            place.remove_rewards(job)
+    return to_do
+
+
+@dataclass
+class _Child:
+    """A run under way."""
+
+    job: Job
+    process: "subprocess.Popen[bytes]"
+    reader: ProgressReader
+    fraction: float = 0.0
+
+
+class GridRunner:
+    """Runs the jobs ``to_do`` of ``jobs``, ``at_once`` at a time, each line going to the board.
+
+    ``work`` says how much work each job to do is, by its key, in any unit.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        board: Board,
+        jobs: Sequence[Job],
+        *,
+        to_do: Sequence[Job],
+        work: Mapping[str, float],
+        at_once: int,
+        workers: int | None,
+        view: GridView,
+    ) -> None:
+        self._place, self._board, self._jobs = place, board, jobs
+        self._waiting = list(to_do)
+        self._work = work
+        self._total = sum(work[job.key] for job in to_do)
+        self._done = 0.0
+        self._at_once, self._workers = at_once, workers
+        self._view = view
+        self._children: list[_Child] = []
+        self._started = time.monotonic()
+
+    def run(self) -> None:
+        """Return when every run has ended; on an error or a signal none is left running."""
+        try:
+            while self._waiting or self._children:
+                self._start_some()
+                for child in [*self._children]:
+                    self._look_at(child)
+                time.sleep(_POLL_S)
+        except BaseException:
+            self._stop()
+            raise
+
+    def _start_some(self) -> None:
+        while len(self._children) < self._at_once:
+            known = standalone_sources(self._jobs, self._board.lines)
+            job = next_job(self._waiting, [child.job for child in self._children], known)
+            if job is None:
+                return
+            self._waiting.remove(job)
+            self._start(job, None if job.alone is None else known.get(job.alone))
+
+    def _start(self, job: Job, source: RunRecord | None) -> None:
+        folder, log = self._place.run(job), self._place.log(job)
+        config = job.config
+        if source is not None and job.alone is not None:
+            # A file of its own: the run that it comes from may have been cleared away.
+            shared = self._place.standalone(job.alone)
+            shared.mkdir(parents=True, exist_ok=True)
+            save_record(shared, source)
+            config = config.model_copy(update={"standalone_from": str(shared)})
+        log.parent.mkdir(parents=True, exist_ok=True)
+        # -P: a file that lies where the grid was started must not be taken for one of Python's.
+        aequa = (sys.executable, "-P", "-m", "aequa_flwr.cli.main")
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*aequa, *run_arguments(config, folder, self._workers)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, _MARK: str(folder)},
+                start_new_session=True,  # Ctrl-C is ours to pass on
+            )
+        self._children.append(_Child(job, process, ProgressReader(folder)))
+        self._view.say(f"{self._name(job)}: starting")
+
+    def _name(self, job: Job) -> str:
+        return f"Run {job.number} of {len(self._jobs)}, {job.title}"
+
+    def _look_at(self, child: _Child) -> None:
+        code = child.process.poll()  # before the progress, so that the last of it is read
+        for progress in child.reader.new():
+            child.fraction = max(child.fraction, progress.fraction)
+            done = self._done + sum(c.fraction * self._work[c.job.key] for c in self._children)
+            left = seconds_left(self._total, done, time.monotonic() - self._started)
+            self._view.show(self._name(child.job), progress, done / self._total, left)
+        if code is not None:
+            self._conclude(child, code)
+
+    def _conclude(self, child: _Child, code: int) -> None:
+        job = child.job
+        self._children.remove(child)
+        self._done += self._work[job.key]
+        if code < 0:  # killed, it could not stop its own processes
+            stop_carriers(_MARK, lambda folder: Path(folder) == self._place.run(job))
+        record = self._outcome(job, code)
+        self._board.add(job, record)
+        self._place.remove_rewards(job)
+        how = f"completed in {duration(record.times.seconds)}"
+        if record.status != "completed":
+            how = f"failed: {record.reason}"
+        self._view.end(self._name(job), how)
+
+    def _outcome(self, job: Job, code: int) -> RunRecord:
+        """Return the run's record; one that says failed unless everything really happened."""
+        record = _load(self._place.run(job))
+        if record is not None and record.status == "completed" and code == 0:
+            return record
+        reason = record.reason if record is not None and record.status == "failed" else ""
+        reason = reason or _last_words(self._place.log(job)) or f"The run ended with code {code}."
+        empty = RunRecord("failed", reason, job.config.to_record(), {})
+        return replace(record or empty, status="failed", reason=reason)
+
+    def _stop(self) -> None:
+        self._view.say("Stopping the runs")
+        with undisturbed():
+            for child in self._children:
+                child.process.terminate()
+            deadline = time.monotonic() + _STOP_TIMEOUT_S
+            while time.monotonic() < deadline and any(
+                child.process.poll() is None for child in self._children
+            ):
+                time.sleep(_POLL_S)
+            # Those too that did not stop in time, or that were started as the signal came.
+            stop_carriers(_MARK, lambda folder: Path(folder).parent == self._place.runs)
+
+
+def run_arguments(config: RunConfig, folder: Path, workers: int | None) -> list[str]:
+    """Return the command line of `aequa` that runs exactly ``config`` in ``folder``."""
+    arguments = ["run", "--output", str(folder)]
+    if workers is not None:
+        arguments += ["--workers", str(workers)]
+    for key, value in config.to_flower().items():
+        if key != "output":
+            arguments += ["--set", f"{key}={value}"]
+    return arguments
+
+
+def _load(folder: Path) -> RunRecord | None:
+    try:
+        return load_record(folder)
+    except RecordError:
+        return None
+
+
+def _last_words(log: Path) -> str:
+    """Return the sentence with which a command ended, if it did with one."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    words = [line for line in text.splitlines() if line.startswith("aequa: ")]
+    return words[-1].removeprefix("aequa: ") if words else ""

@@ -1,0 +1,254 @@
+"""`aequa paper`: run a grid of experiments, go on where it stopped, keep one results file."""
+
+import argparse
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from filelock import FileLock, Timeout
+from rich.console import Console
+
+from aequa_flwr.cli.grid import Board, GridRunner, Place, tidy_up
+from aequa_flwr.cli.run import (
+    InterruptedRunError,
+    check_data,
+    check_settings,
+    count_cores,
+    read_pairs,
+)
+from aequa_flwr.cli.show import GridView, ProgressView
+from aequa_flwr.config import RunConfig, Value
+from aequa_flwr.data import Say
+from aequa_flwr.errors import UsageError, UserError
+from aequa_flwr.paper.grid import EXPERIMENTS, Grid, read_grid
+from aequa_flwr.paper.results import MACHINE, Line, identity, load_results, run_key
+from aequa_flwr.paper.schedule import Job, jobs_of, passes, standalone_sources, trains_alone
+from aequa_flwr.record import RunRecord
+from aequa_flwr.report.tables import pearson_text, percent
+from aequa_flwr.rewards import Measures
+from aequa_flwr.slim.cost import cost_at
+from aequa_flwr.training import choose_compute
+
+# What a run takes with a worker: SuperLink, Ray, and two processes that hold torch.
+_MEMORY_OF_A_RUN = 3 * 2**30
+
+
+def add_paper(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Describe the command and its options."""
+    parser = commands.add_parser(
+        "paper",
+        help="run a grid of experiments, go on where it stopped",
+        description=(
+            "Run every combination of settings that a TOML file plans, one after the other or "
+            "several at once. Start it again to go on after an interruption: finished runs are "
+            "not repeated, failed ones are. Runs share prepared data and standalone models. Exits "
+            "with 0 only if every run was completed."
+        ),
+        epilog=(
+            "The file has [[experiment]] tables with a name (one of "
+            f"{', '.join(EXPERIMENTS)}) and settings of `aequa run`; a list of values makes a run "
+            "of each. The output folder has results.jsonl, a line for each finished run, and "
+            "runs/, where every run has its folder as `aequa run` leaves it, but for its rewards: "
+            "they are large, and removed once the run's line is written."
+        ),
+    )
+    add = parser.add_argument
+    add("grid", type=Path, metavar="GRID.toml", help="the file that plans the runs")
+    add("--output", type=Path, help="folder for the results (default paper/GRID)")
+    add("--data-dir", default="", help="folder that holds the data sets")
+    add("--cache-dir", default="", help="folder of prepared data sets")
+    add("--device", default="auto", help="auto (default), cpu, cuda or mps")
+    add(
+        "--at-once",
+        default="1",
+        metavar="N",
+        help="runs at the same time (default 1); auto: as many as cores and memory allow",
+    )
+    add("--dry-run", action="store_true", help="say what is done and what is to do, run nothing")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"a setting of this machine: {', '.join(key for key in MACHINE if key != 'device')}",
+    )
+    parser.set_defaults(command=paper_command)
+
+
+def paper_command(options: argparse.Namespace, console: Console) -> int:
+    """Run the grid, or say what would be run; returns the exit code."""
+    at_once = choose_at_once(options.at_once)
+    choose_compute(options.device, "float32")  # here, as no line of the file is to blame
+    place = Place((options.output or Path("paper") / options.grid.stem).expanduser().resolve())
+    with ProgressView(console) as view:
+        view.say("Checking the grid and its data")
+        checker = _Checker(view.say, _completed_keys(load_results(place.results)))
+        grid = read_grid(options.grid, _machine(options), checker)
+    jobs = jobs_of(grid)
+    if options.dry_run:
+        _say_plan(console, jobs, place, checker)
+        return 0
+    with _alone_in(place.folder):
+        # Loaded again: until here another grid may have been at work.
+        board = Board(place.results, grid, load_results(place.results))
+        to_do = tidy_up(place, jobs, board)
+        with GridView(console) as grid_view:
+            runner = GridRunner(
+                place,
+                board,
+                jobs,
+                to_do=to_do,
+                work=checker.work(to_do, standalone_sources(jobs, board.lines)),
+                at_once=at_once,
+                workers=None if at_once == 1 else max(1, count_cores() // at_once),
+                view=grid_view,
+            )
+            _run(runner, board, jobs)
+    _say_results(console, grid, board.lines, place)
+    return 0
+
+
+def _run(runner: GridRunner, board: Board, jobs: Sequence[Job]) -> None:
+    try:
+        runner.run()
+    except KeyboardInterrupt:
+        done = sum(board.completed(job) is not None for job in jobs)
+        raise InterruptedRunError(
+            f"Interrupted with {done} of {len(jobs)} runs completed; start the same command again "
+            "to go on."
+        ) from None
+
+
+def choose_at_once(text: str) -> int:
+    """Return how many runs go on at the same time; raises UsageError."""
+    if text == "auto":
+        room = psutil.virtual_memory().available // _MEMORY_OF_A_RUN
+        return int(max(1, min(count_cores(), room)))
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--at-once {text} is not possible; use a number from 1 on, or auto.")
+    return int(text)
+
+
+def _machine(options: argparse.Namespace) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for key, value in read_pairs(options.set).items():
+        if key not in MACHINE:
+            raise UsageError(
+                f"--set {key} is not possible for a grid; write it into {options.grid}."
+            )
+        values[key] = value
+    values["device"] = options.device
+    for key, folder in (("data-dir", options.data_dir), ("cache-dir", options.cache_dir)):
+        if folder:
+            values[key] = str(Path(folder).expanduser().absolute())
+    return values
+
+
+def _completed_keys(lines: Iterable[Line]) -> set[str]:
+    return {identity(line)[1] for line in lines if line.record.status == "completed"}
+
+
+@dataclass
+class _Checker:
+    """Refuses runs that cannot be, and remembers how much work the others are.
+
+    What is ``completed`` needs no check, nor the data for it.
+    """
+
+    say: Say
+    completed: Collection[str]
+    num_examples: dict[str, int] = field(default_factory=dict)
+    multiply_adds: dict[str, int] = field(default_factory=dict)
+    _costs: dict[tuple[str, str, int], int] = field(default_factory=dict)
+
+    def __call__(self, config: RunConfig) -> None:
+        key = run_key(config.to_record())
+        if key in self.completed:
+            return
+        check_settings(config)
+        data, network = check_data(config, self.say)
+        self.num_examples[key] = sum(len(share) for share in data.shares.values())
+        kind = (config.network, config.dataset, config.max_length)
+        if kind not in self._costs:
+            self._costs[kind] = cost_at(network, data.dataset.schema, 1.0).multiply_adds
+        self.multiply_adds[key] = max(1, self._costs[kind])
+
+    def passes(self, to_do: Sequence[Job], known: Collection[str]) -> dict[str, float]:
+        """Return how many passes over one example each job is; ``known`` groups are shared."""
+        first = trains_alone(to_do, known)
+        return {
+            job.key: passes(job.config, self.num_examples[job.key], alone=job.key in first)
+            for job in to_do
+        }
+
+    def work(self, to_do: Sequence[Job], known: Collection[str]) -> dict[str, float]:
+        """Return the same in multiply-adds, by which runs of other networks compare too."""
+        counts = self.passes(to_do, known)
+        return {key: count * self.multiply_adds[key] for key, count in counts.items()}
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keep a second grid out of the folder; a killed process lets go of it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise UserError(
+            f"Another `aequa paper` is at work in {folder}; wait for it, or choose another "
+            "--output."
+        ) from None
+
+
+def _say_plan(console: Console, jobs: Sequence[Job], place: Place, checker: _Checker) -> None:
+    to_do = [job for job in jobs if job.key in checker.num_examples and not place.completed(job)]
+    lines = load_results(place.results)
+    counts = checker.passes(to_do, standalone_sources(jobs, lines))
+    for job in jobs:
+        what = f"{', '.join(job.experiments)}, {job.title}"
+        if job.key in counts:
+            _print(console, f"to do  {what}: {counts[job.key]:,.0f} examples x epochs")
+        else:
+            _print(console, f"done   {what}")
+    _print(
+        console,
+        f"{len(to_do)} of {len(jobs)} runs are to do, {sum(counts.values()):,.0f} examples x "
+        f"epochs in all; their folder is {place.folder}.",
+    )
+
+
+def _say_results(console: Console, grid: Grid, lines: Sequence[Line], place: Place) -> None:
+    """Print a line for each run; raises UserError if some failed."""
+    records = {identity(line): line.record for line in lines}
+    failed = []
+    for planned in grid.runs:
+        record = records[planned.identity]
+        _print(console, f"{planned.experiment}, {planned.title}: {_result(record)}")
+        if record.status != "completed":
+            failed.append(planned)
+    _print(console, f"Results  {place.results}")
+    if failed:
+        names = "; ".join(f"{planned.experiment}, {planned.title}" for planned in failed)
+        raise UserError(
+            f"{len(failed)} of {len(grid.runs)} runs failed ({names}); start the same command "
+            "again to repeat them."
+        )
+
+
+def _result(record: RunRecord) -> str:
+    if record.status != "completed":
+        return f"failed: {record.reason}"
+    measures = record.measures or Measures(None)
+    return (
+        f"accuracy {percent(measures.accuracy)}, "
+        f"Pearson {pearson_text(measures.standalone_pearson)}, "
+        f"MCG {percent(measures.mcg, signed=True)}, CGS {percent(measures.cgs)}, "
+        f"{record.times.seconds / 60:.1f} min"
+    )
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
