@@ -160,7 +160,13 @@ class SlimConv2d(_SlimAffine):
 
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolve."""
-        return F.conv2d(_pixelwise(x), _pixelwise(weight), bias, self.stride, self.padding)
+        stride, padding = self.stride, self.padding
+        if self.kernel == 1 and stride > 1:
+            # Channels last, torch 2.15 gets the gradient of such a weight wrong where there are
+            # few channels; leaving out the pixels that a stride leaves out is the same.
+            x = F.pad(x, (padding,) * 4)[:, :, ::stride, ::stride]
+            stride, padding = 1, 0
+        return F.conv2d(_pixelwise(x), _pixelwise(weight), bias, stride, padding)
 
     def plain(self, width: float) -> PlainLayer:
         """Return the torch.nn.Conv2d of this width."""

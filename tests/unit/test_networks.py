@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 from torchvision.models.resnet import BasicBlock, ResNet
@@ -14,7 +15,7 @@ from torchvision.models.resnet import BasicBlock, ResNet
 from aequa_flwr.data import Schema
 from aequa_flwr.rewards import RewardCard, load_card, load_reward, save_reward
 from aequa_flwr.slim import extract
-from aequa_flwr.slim.layers import SlimBatchNorm2d
+from aequa_flwr.slim.layers import SlimBatchNorm2d, SlimConv2d
 from aequa_flwr.slim.network import NetworkError, SlimNetwork
 from aequa_flwr.slim.networks import BUILDERS, build_network
 from aequa_flwr.slim.networks.own import IMPORT_PATH
@@ -298,3 +299,30 @@ def test_a_text_is_read_to_its_end_whatever_the_padding() -> None:
     torch.testing.assert_close(network(short, 0.6), network(longer, 0.6))
     alone = network(short[1:], 0.6)
     torch.testing.assert_close(network(short, 0.6)[1:], alone)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"),
+    [(1, 1, 0), (1, 2, 0), (1, 3, 1), (2, 2, 0), (3, 1, 1), (3, 2, 1), (5, 1, 0), (5, 2, 2)],
+)
+@pytest.mark.parametrize("channels", [1, 2, 3, 16])
+def test_a_convolutions_gradients_are_those_in_double_precision(
+    channels: int, kernel: int, stride: int, padding: int
+) -> None:
+    # Torch takes other ways for float64, of which the fast ones for float32 must not differ.
+    layer = SlimConv2d(channels, 4, kernel, stride=stride, padding=padding)
+    x = torch.randn(6, channels, 9, 9, generator=torch.Generator().manual_seed(1))
+    found: list[list[torch.Tensor]] = []
+    for kind in (torch.float32, torch.float64):
+        inputs = x.to(kind, memory_format=torch.channels_last, copy=True).requires_grad_()
+        weight = layer.weight.detach().to(kind, copy=True).requires_grad_()
+        if kind == torch.float32:
+            output = layer.apply_affine(inputs, weight, None)
+        else:
+            output = F.conv2d(inputs.contiguous(), weight, None, stride, padding)
+        torch.sin(output).sum().backward()  # type: ignore[no-untyped-call]
+        assert inputs.grad is not None
+        assert weight.grad is not None
+        found.append([output.detach(), inputs.grad, weight.grad])
+    for fast, exact in zip(*found, strict=True):
+        torch.testing.assert_close(fast.double(), exact, rtol=1e-4, atol=1e-4)
