@@ -14,6 +14,7 @@ from aequa_flwr.cli.federation import stop_carriers, undisturbed
 from aequa_flwr.cli.show import GridView, duration
 from aequa_flwr.config import RunConfig
 from aequa_flwr.paper.grid import Grid
+from aequa_flwr.paper.page import save_page
 from aequa_flwr.paper.results import (
     RESULTS_FILE,
     Line,
@@ -41,11 +42,11 @@ _MARK = "AEQUA_GRID_RUN"
 
 
 class Place:
-    """The folder of a grid."""
+    """The folder of a grid; its results file may be elsewhere."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, results: Path | None = None) -> None:
         self.folder = folder
-        self.results = folder / RESULTS_FILE
+        self.results = results or folder / RESULTS_FILE
         self.runs = folder / "runs"
 
     def run(self, job: Job) -> Path:
@@ -73,10 +74,13 @@ class Place:
 
 
 class Board:
-    """The lines so far; on disk after each change."""
+    """The lines so far; on disk after each change, and the page with the tables.
 
-    def __init__(self, path: Path, grid: Grid, lines: Iterable[Line]) -> None:
-        self._path = path
+    ``command`` is what the page says it was made with.
+    """
+
+    def __init__(self, path: Path, grid: Grid, lines: Iterable[Line], *, command: str) -> None:
+        self._path, self._command = path, command
         self._order = [planned.identity for planned in grid.runs]
         self._lines = {identity(line): line for line in lines}
 
@@ -96,6 +100,11 @@ class Board:
         if any(self._lines.get(pair) != line for pair, line in new.items()):
             self._lines |= new
             save_results(self._path, self.lines)
+            self.save_page()
+
+    def save_page(self) -> Path:
+        """Write the page of the lines so far, and return where it is."""
+        return save_page(self._path, self.lines, command=self._command)
 
 
 def tidy_up(place: Place, jobs: Iterable[Job], board: Board) -> list[Job]:

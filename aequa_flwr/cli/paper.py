@@ -23,6 +23,7 @@ from aequa_flwr.config import RunConfig, Value
 from aequa_flwr.data import Say
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.paper.grid import EXPERIMENTS, Grid, read_grid
+from aequa_flwr.paper.page import save_page
 from aequa_flwr.paper.results import MACHINE, Line, identity, load_results, run_key
 from aequa_flwr.paper.schedule import Job, jobs_of, passes, standalone_sources, trains_alone
 from aequa_flwr.record import RunRecord
@@ -49,14 +50,16 @@ def add_paper(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         epilog=(
             "The file has [[experiment]] tables with a name (one of "
             f"{', '.join(EXPERIMENTS)}) and settings of `aequa run`; a list of values makes a run "
-            "of each. The output folder has results.jsonl, a line for each finished run, and "
-            "runs/, where every run has its folder as `aequa run` leaves it, but for its rewards: "
+            "of each. The output folder has results.jsonl, a line for each finished run; "
+            "results.md, its tables and figures with the paper's numbers beside ours; and runs/, "
+            "where every run has its folder as `aequa run` leaves it, but for its rewards: "
             "they are large, and removed once the run's line is written."
         ),
     )
     add = parser.add_argument
     add("grid", type=Path, metavar="GRID.toml", help="the file that plans the runs")
     add("--output", type=Path, help="folder for the results (default paper/GRID)")
+    add("--results", type=Path, help="results file to go on with (default: in the output folder)")
     add("--data-dir", default="", help="folder that holds the data sets")
     add("--cache-dir", default="", help="folder of prepared data sets")
     add("--device", default="auto", help="auto (default), cpu, cuda or mps")
@@ -67,6 +70,7 @@ def add_paper(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="runs at the same time (default 1); auto: as many as cores and memory allow",
     )
     add("--dry-run", action="store_true", help="say what is done and what is to do, run nothing")
+    add("--page-only", action="store_true", help="write the page of the results, run nothing")
     add(
         "--set",
         action="append",
@@ -81,7 +85,12 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
     """Run the grid, or say what would be run; returns the exit code."""
     at_once = choose_at_once(options.at_once)
     choose_compute(options.device, "float32")  # here, as no line of the file is to blame
-    place = Place((options.output or Path("paper") / options.grid.stem).expanduser().resolve())
+    place = _place(options)
+    command = f"aequa paper {options.grid} --data-dir DIR"
+    if options.page_only:
+        page = save_page(place.results, load_results(place.results), command=command)
+        _print(console, f"Page     {page}")
+        return 0
     with ProgressView(console) as view:
         view.say("Checking the grid and its data")
         checker = _Checker(view.say, _completed_keys(load_results(place.results)))
@@ -92,7 +101,7 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
         return 0
     with _alone_in(place.folder):
         # Loaded again: until here another grid may have been at work.
-        board = Board(place.results, grid, load_results(place.results))
+        board = Board(place.results, grid, load_results(place.results), command=command)
         to_do = tidy_up(place, jobs, board)
         with GridView(console) as grid_view:
             runner = GridRunner(
@@ -106,8 +115,19 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
                 view=grid_view,
             )
             _run(runner, board, jobs)
+        board.save_page()
     _say_results(console, grid, board.lines, place)
     return 0
+
+
+def _place(options: argparse.Namespace) -> Place:
+    folder = (options.output or Path("paper") / options.grid.stem).expanduser().resolve()
+    if options.results is None:
+        return Place(folder)
+    results = options.results.expanduser().resolve()
+    if results.suffix != ".jsonl" or not results.parent.is_dir():
+        raise UsageError(f"--results {results} must be a .jsonl file in a folder that exists.")
+    return Place(folder, results)
 
 
 def _run(runner: GridRunner, board: Board, jobs: Sequence[Job]) -> None:
@@ -230,6 +250,7 @@ def _say_results(console: Console, grid: Grid, lines: Sequence[Line], place: Pla
         if record.status != "completed":
             failed.append(planned)
     _print(console, f"Results  {place.results}")
+    _print(console, f"Page     {place.results.with_suffix('.md')}")
     if failed:
         names = "; ".join(f"{planned.experiment}, {planned.title}" for planned in failed)
         raise UserError(

@@ -2,14 +2,15 @@
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
-from aequa_flwr.paper.figures import make_figures
+from aequa_flwr.paper.figures import draw_figures, make_figures
 from aequa_flwr.paper.goals import Goal, judge
 from aequa_flwr.paper.published import DATASETS, METHODS, Published, load_published
 from aequa_flwr.paper.results import Line
 from aequa_flwr.paper.runs import Runs, approach_name, approach_of, place_of, seed_of, sort_runs
 from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_markdown
-from aequa_flwr.record import RunRecord
+from aequa_flwr.record import RunRecord, write_whole
 
 _LINE_LENGTH = 120
 _FORM = (
@@ -53,6 +54,28 @@ def render_results(
     text = "\n\n".join(section.strip() for section in sections if section) + "\n"
     # A path in an error's text may hold half a character, which no file could be written with.
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def save_page(results: Path, lines: Sequence[Line], *, command: str) -> Path:
+    """Write the page of a results file beside it, and return where it is.
+
+    x/results.jsonl gives x/results.md and figures in x/results/. Notes are taken from
+    x/results-notes.md, if there is one.
+    """
+    page, folder = results.with_suffix(".md"), results.with_suffix("")
+    notes = results.with_name(f"{results.stem}-notes.md")
+    figures = draw_figures(lines)
+    folder.mkdir(exist_ok=True)
+    for name, svg in figures.items():
+        write_whole(folder / name, svg)
+    text = render_results(
+        lines,
+        command=command,
+        figures={name: f"{folder.name}/{name}" for name in figures},
+        notes=notes.read_text(encoding="utf-8") if notes.exists() else "",
+    )
+    write_whole(page, text)
+    return page
 
 
 def _wrap(text: str) -> str:

@@ -277,7 +277,7 @@ def test_what_a_killed_grid_left_is_taken_over_or_begins_again(tmp_path: Path) -
         (place.run(job) / "rewards" / "participant-01").mkdir(parents=True)
         save_record(place.run(job), record)
     save_results(place.results, [line_of("main", in_file)])
-    board = Board(place.results, grid, load_results(place.results))
+    board = Board(place.results, grid, load_results(place.results), command="aequa paper")
     assert tidy_up(place, jobs, board) == [*jobs[2:]]
     assert load_results(place.results) == (line_of("main", in_file), line_of("main", finished))
     assert [path.name for path in place.runs.iterdir()] == [jobs[1].folder_name]
@@ -290,7 +290,7 @@ def test_a_result_is_written_for_every_experiment_that_wants_it(tmp_path: Path) 
     grid = Grid(tuple(Planned(name, config, "run") for name in ("width", "main")))
     (job,) = jobs_of(grid)
     lines = (line_of("narrow", record_for(gone)), line_of("main", record_for(config, "failed")))
-    board = Board(tmp_path / "results.jsonl", grid, lines)
+    board = Board(tmp_path / "results.jsonl", grid, lines, command="aequa paper")
     assert board.completed(job) is None
     board.add(job, record_for(config))
     assert [line.experiment for line in board.lines] == ["width", "main", "narrow"]
