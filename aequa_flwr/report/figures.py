@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aequa_flwr.contribution import Unit
 from aequa_flwr.record import ParticipantRecord, RoundRecord, RunRecord
+from aequa_flwr.report.baselines import is_baseline
 from aequa_flwr.report.chart import Axis, Chart, Point, axis, figure
 from aequa_flwr.report.tables import contribution_text, loses, percent
 
@@ -153,7 +154,7 @@ def _range(placed: _Placed, unit: Unit) -> str:
 def curve(record: RunRecord) -> str:
     """Return the accuracy of every width, with a dot wherever participants were placed."""
     levels = [(point.width, point.accuracy) for point in record.curve if point.accuracy is not None]
-    if not levels:
+    if not levels or is_baseline(record):
         return ""
     placed: dict[tuple[float, float], list[str]] = defaultdict(list)
     for p in record.participants:
@@ -191,17 +192,24 @@ def training(record: RunRecord) -> str:
         axis("Round", [x for x, _ in wide], least_step=1, unit=""),
         axis(_ACCURACY, [y for _, y in wide + narrow]),
     )
-    lines = ((narrow, "narrow", "narrowest"), (wide, "gains", "widest"))
+    first, last = wide[0], wide[-1]
+    lines = [(wide, "gains", "━━", "server's model")]
+    if not is_baseline(record):
+        lines = [(wide, "gains", "━━", "widest width"), (narrow, "narrow", "╍╍", "narrowest width")]
     marks = [
-        chart.dotted_line(points, css, [f"Round {x}, {name}: {percent(y)}" for x, y in points])
-        for points, css, name in lines
+        chart.dotted_line(
+            points, css, [f"Round {x}, {name.split()[0]}: {percent(y)}" for x, y in points]
+        )
+        for points, css, _, name in reversed(lines)  # the widest on top
     ]
     description = (
-        f"Accuracy on the validation data after each of {len(wide):,} rounds. Widest: "
-        f"{percent(wide[0][1])} after round {wide[0][0]}, {percent(wide[-1][1])} after round "
-        f"{wide[-1][0]}. Narrowest: {percent(narrow[0][1])}, then {percent(narrow[-1][1])}."
+        f"Accuracy on the validation data after each of {len(wide):,} rounds. "
+        f"{'Server' if is_baseline(record) else 'Widest'}: {percent(first[1])} after round "
+        f"{first[0]}, {percent(last[1])} after round {last[0]}."
     )
-    legend = [("gains", "━━", "widest width"), ("narrow", "╍╍", "narrowest width")]
+    if not is_baseline(record):
+        description += f" Narrowest: {percent(narrow[0][1])}, then {percent(narrow[-1][1])}."
+    legend = [(css, sign, name) for _, css, sign, name in lines]
     return figure("Training", chart.svg(description, marks), legend)
 
 

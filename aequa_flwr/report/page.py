@@ -5,6 +5,7 @@ from html import escape
 
 from aequa_flwr.record import RunRecord
 from aequa_flwr.report import figures, history
+from aequa_flwr.report.baselines import is_baseline, method_name
 from aequa_flwr.report.style import CSS
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
@@ -33,6 +34,10 @@ _MEASURE_WORDS = {
 _OTHER_UNIT_WORDS = {
     "MCG": "Mean collaboration gain: how much more accurate a reward is than what its "
     "participant has alone, in percentage points.",
+}
+_BASELINE_WORDS = {
+    "Accuracy": "How often the server's model is right, each class counting the same; without a "
+    "server the best participant's.",
 }
 # One bad node can fail every participant in every round; the page must stay readable.
 _MOST_FAILURES = 200
@@ -67,7 +72,7 @@ def render_page(record: RunRecord) -> str:
 
 def _title(record: RunRecord) -> str:
     dataset = record.data.dataset if record.data else record.config.get("dataset", "unknown data")
-    return f"Aequa run on {dataset}"
+    return f"{method_name(record)} run on {dataset}"
 
 
 def _header(record: RunRecord, title: str) -> str:
@@ -104,7 +109,7 @@ def _measures(record: RunRecord) -> str:
     columns = (escape(name).replace(" (", "<br>(") for name in MEASURE_COLUMNS)
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     other = {} if record.contribution_unit == "accuracy" else _OTHER_UNIT_WORDS
-    words = {**_MEASURE_WORDS, **other}
+    words = {**_MEASURE_WORDS, **other, **(_BASELINE_WORDS if is_baseline(record) else {})}
     body = "".join(
         f'<tr><th scope="row">{name}<small>{words[name]}</small></th>'
         f"<td>{validation}</td><td>{held_out}</td></tr>\n"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from aequa_flwr.contribution import Unit
 from aequa_flwr.record import ParticipantRecord, RunRecord
+from aequa_flwr.report.baselines import is_baseline
 from aequa_flwr.rewards import Measures
 
 MEASURE_COLUMNS = ("Measure", "Validation (tuned on)", "Held-out (nothing chosen on)")
@@ -79,7 +80,9 @@ def _participant_table(record: RunRecord) -> list[tuple[str, list[str]]]:
     ]
     if shows_alone(record):
         columns.append(("Alone", [percent(p.standalone_accuracy) for p in people]))
-    columns.append(("Width", [MISSING if p.width is None else f"{p.width:.3f}" for p in people]))
+    if not is_baseline(record):
+        widths = [MISSING if p.width is None else f"{p.width:.3f}" for p in people]
+        columns.append(("Width", widths))
     rewards = [p.reward_accuracy for p in people]
     if _has(record, rewards):
         columns.append(("Reward accuracy", [percent(reward) for reward in rewards]))
@@ -116,7 +119,7 @@ def measure_rows(record: RunRecord) -> list[tuple[str, str, str]]:
     left_out = set()
     if comparable or all(m.standalone_pearson is None for m in known):
         left_out.add("Pearson (alone)")
-    if comparable and not any(m.accuracy is None for m in known):
+    if is_baseline(record) or (comparable and not any(m.accuracy is None for m in known)):
         left_out.add("Pearson (width)")
     validation, held_out = _measure_column(record.measures), _measure_column(record.held_out)
     return [

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from aequa_flwr.record import ParticipantRecord, RunRecord
+from aequa_flwr.report.baselines import about_baseline, is_baseline
 from aequa_flwr.report.tables import loses, pearson_text, shows_alone
 from aequa_flwr.rewards import Measures
 
@@ -118,11 +119,15 @@ def _verb(verb: str, count: int) -> str:
 
 def about_participants(record: RunRecord) -> str:
     """Return what the columns of the participants' table mean in this run, as plain text."""
+    width = "Width: how much of the full model its reward is."
+    how = _REWARDING.get(str(record.config.get("reward")), "")
+    if is_baseline(record):
+        width, how = "", about_baseline(record)
     sentences = [
         f"Contribution: {_about_contribution(record)}",
-        "Width: how much of the full model its reward is.",
+        width,
         _about_gain(record),
-        _REWARDING.get(str(record.config.get("reward")), ""),
+        how,
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
