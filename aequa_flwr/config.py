@@ -29,7 +29,7 @@ DatasetName = Literal[
 ]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
 # Where a run's files are, which does not change what it computes.
-_PLACES = ("output", "data-dir", "cache-dir", "standalone-from")
+_PLACES = ("output", "data-dir", "cache-dir", "standalone-from", "roster", "deliver")
 # What a standalone model depends on: who holds what, the network, the training.
 _ALONE = (
     "dataset",
@@ -202,7 +202,16 @@ class RunConfig(BaseModel):
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     precision: Literal["float32", "bfloat16"] = "float32"
     threads: int = Field(1, ge=1, le=1024, description="threads of one worker on the CPU")
-    join_timeout_s: float = Field(120.0, gt=0.0)
+    join_timeout_s: float = Field(
+        120.0, gt=0.0, description="how long participants have to join, in seconds"
+    )
+    quorum: int = Field(1, ge=1, le=_MOST, description="fewest participants that must join by then")
+    roster: str = Field(
+        "", description="file that binds names to the nodes they joined from, on the server"
+    )
+    deliver: str = Field(
+        "", description="folder of an earlier run whose undelivered rewards are sent, instead"
+    )
     round_timeout_s: float = Field(3600.0, gt=0.0)
     output: str = Field("", description="the run's folder, an absolute path")
 
@@ -237,6 +246,10 @@ class RunConfig(BaseModel):
             raise ValueError(
                 f"partition = {self.partition!r} has more holders than participants = "
                 f"{self.participants}"
+            )
+        if self.quorum > self.participants:
+            raise ValueError(
+                f"quorum = {self.quorum} is more than the participants = {self.participants}"
             )
         _read("participation", self.participation, read_participation)
         if len(_read("behaviour", self.behaviour, read_behaviours)) > self.participants:

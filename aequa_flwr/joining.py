@@ -1,81 +1,137 @@
 """Joining: every node is asked whom it hosts, until all participants are there or time is up."""
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from aequa_flwr import wire
+from aequa_flwr.errors import UserError
 from aequa_flwr.exchange import POLL_S, Exchange, content_of, make_message
+from aequa_flwr.files import write_whole
+
+# How long a node that is refused has to hear why; nobody waits for more.
+_TELL_S = 5.0
 
 
 @dataclass
 class Roster:
     """Who has joined so far: the node and the number of examples of each name.
 
-    ``refused`` has a line (who, why) for each node or participant that could not join.
+    ``keepers`` are the names whose node stores the reward itself. ``refused`` has a line (who,
+    why) for each node or participant that could not join. ``bound`` are the nodes that names
+    belonged to before: none of these names is taken from another node. ``schema`` is the
+    fingerprint that a node must share, None if it does not matter.
     """
 
-    schema: str
+    schema: str | None
+    bound: Mapping[str, int] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     num_examples: dict[str, int] = field(default_factory=dict)
+    keepers: set[str] = field(default_factory=set)
     refused: list[tuple[str, str]] = field(default_factory=list)
 
-    def admit(self, node: int, reply: Message) -> None:
-        """Take up the participants of a node, or say why not."""
-        who = f"node {node}"
+    def admit(self, node: int, reply: Message) -> str:
+        """Take up the participants of a node; returns why not, or nothing if all were taken."""
         try:
             joined = wire.decode_joined(content_of(reply))
         except wire.WireError as error:
-            self.refused.append((who, str(error)))
-            return
+            return self._refuse(f"node {node}", str(error))
         if joined.refusal:
-            self.refused.append((who, joined.refusal))
-            return
-        if joined.schema != self.schema:
+            self._refuse(f"node {node}", joined.refusal)
+            return ""  # its own side knows
+        if self.schema is not None and joined.schema != self.schema:
             reason = "its classes or the form of its examples differ; copy the server's schema.json"
-            self.refused.append((who, f"{reason} into its data folder"))
-            return
-        for name, count in joined.num_examples.items():
-            if name in self.num_examples:
-                reason = "a second node uses this name; give every node its own"
-                self.refused.append((name, reason))
-            elif count < 1:
-                self.refused.append((name, "it has no training examples"))
-            else:
-                self.num_examples[name] = count
-                self.nodes[name] = node
+            return self._refuse(f"node {node}", f"{reason} into its data folder")
+        reasons = [
+            self._admit_one(node, name, count, keeps=joined.keeps)
+            for name, count in joined.num_examples.items()
+        ]
+        return "; ".join(reason for reason in reasons if reason)
+
+    def _admit_one(self, node: int, name: str, count: int, *, keeps: bool) -> str:
+        if name in self.num_examples:
+            return self._refuse(name, "a second node uses this name; give every node its own")
+        if self.bound.get(name, node) != node:
+            return self._refuse(
+                name,
+                "this name belongs to another node; let that one come back, or remove the "
+                "name from the roster if it is gone for good",
+            )
+        if count < 1:
+            return self._refuse(name, "it has no training examples")
+        self.num_examples[name] = count
+        self.nodes[name] = node
+        if keeps:
+            self.keepers.add(name)
+        return ""
+
+    def _refuse(self, who: str, reason: str) -> str:
+        self.refused.append((who, reason))
+        return f"{who}: {reason}"
 
 
 def gather(
     grid: Grid,
     exchange: Exchange,
+    roster: Roster,
     *,
-    schema: str,
     expected: int,
     timeout_s: float,
-    on_joined: Callable[[int], None],
-) -> Roster:
-    """Return who joined; ``on_joined`` is told how many after every answer.
+    on_joined: Callable[[int, float], None],
+) -> None:
+    """Fill ``roster`` until all expected participants are there, or time is up.
 
-    Nodes that connect meanwhile are asked too. ``schema`` is the fingerprint that a node must
-    share.
+    Nodes that connect meanwhile are asked too; one that is refused is told why. ``on_joined`` is
+    told how many are there and how many seconds are left, after every answer and every second.
     """
-    roster = Roster(schema)
-    on_joined(0)
     deadline = time.monotonic() + timeout_s
     asked: set[int] = set()
+    told = 0.0
     while len(roster.num_examples) < expected and time.monotonic() < deadline:
         new = sorted(set(grid.get_node_ids()) - asked)
         asked.update(new)
+        if new or time.monotonic() - told >= 1.0:
+            told = time.monotonic()
+            on_joined(len(roster.num_examples), deadline - told)
+        refused: dict[int, str] = {}
         queues = {node: [make_message(node, wire.JOIN, 0, RecordDict())] for node in new}
         for reply in exchange.ask(queues, deadline - time.monotonic()):
-            roster.admit(exchange.sender(reply), reply)
-            on_joined(len(roster.num_examples))
+            node = exchange.sender(reply)
+            if reason := roster.admit(node, reply):
+                refused[node] = reason
+            on_joined(len(roster.num_examples), deadline - time.monotonic())
+        _tell_refused(exchange, refused)
         time.sleep(POLL_S)
-    missing = expected - len(roster.num_examples)
-    if roster.num_examples and missing > 0:
-        roster.refused.append(("(unknown)", f"{missing} expected participants did not join"))
-    return roster
+
+
+def _tell_refused(exchange: Exchange, refused: Mapping[int, str]) -> None:
+    """Let those who are not taken know why: their log is what their operators read."""
+    queues = {
+        node: [make_message(node, wire.REFUSE, 0, wire.encode_refusal(reason))]
+        for node, reason in refused.items()
+    }
+    for _ in exchange.ask(queues, _TELL_S):
+        pass
+
+
+def load_roster(path: Path) -> dict[str, int]:
+    """Return which node each name belongs to; nothing if the file is not there yet."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {str(name): int(node) for name, node in content["nodes"].items()}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UserError(f"The roster {path} cannot be read ({error.strerror}).") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{path} is not a roster; give roster another file.") from None
+
+
+def save_roster(path: Path, nodes: Mapping[str, int]) -> None:
+    """Write which node each name belongs to; a reader never sees half of it."""
+    write_whole(path, json.dumps({"nodes": dict(sorted(nodes.items()))}, indent=1) + "\n")

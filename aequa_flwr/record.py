@@ -1,7 +1,6 @@
 """RunRecord: all that a run produced, to and from versioned JSON."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
@@ -12,12 +11,15 @@ from pydantic import TypeAdapter, ValidationError
 from aequa_flwr.config import RunConfig, Value
 from aequa_flwr.contribution import Unit
 from aequa_flwr.errors import UserError
+from aequa_flwr.files import write_whole
 from aequa_flwr.rewards import Measures, Rewarded, measure_fairness
 from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.server_data import Measured
 
 SCHEMA_VERSION = 2
 RECORD_FILE, REWARDS_FOLDER, REPORT_FILE = "record.json", "rewards", "report.html"
+# On a server with nodes on other machines: which node each name belongs to.
+ROSTER_FILE = "roster.json"
 _MAX_RECORD_BYTES = 200_000_000
 
 Status = Literal["running", "completed", "failed", "interrupted"]
@@ -260,19 +262,6 @@ def save_record(folder: Path, record: RunRecord) -> None:
     """Write record.json to ``folder``; a reader never sees half of it."""
     text = json.dumps(asdict(record), indent=2, allow_nan=False) + "\n"
     write_whole(folder / RECORD_FILE, text)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` to ``path``: after a crash there is the old file or the new one, no half."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)  # only there if writing failed, on a full disk say
 
 
 def load_record(run: Path) -> RunRecord:

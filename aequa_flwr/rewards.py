@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ from aequa_flwr.slim.subnet import Params
 if TYPE_CHECKING:
     from torch import nn
 
-_CARD, _TENSORS = "card.json", "model.safetensors"
-_CARD_VERSION = 2
+_CARD, TENSORS_FILE = "card.json", "model.safetensors"
+_CARD_VERSION = 3
 # Bounds what a card can make us allocate; the longest vocabulary (data.schema_file) fits well.
 _MAX_CARD_BYTES = 100_000_000
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -37,6 +37,7 @@ class RewardCard:
 
     ``accuracy`` is the balanced accuracy on the server's validation data, None where it has none.
     ``schema`` says how an example becomes an input, and the classes; ``layer`` is the network.
+    ``run`` is the name of the run that it comes from.
     """
 
     participant: str
@@ -46,6 +47,30 @@ class RewardCard:
     dataset: str
     layer: PlainLayer
     schema: Schema
+    run: str = ""
+
+    def to_json(self) -> str:
+        """Return the card as the text of card.json."""
+        content = {
+            "version": _CARD_VERSION,
+            **vars(self),
+            "layer": self.layer.to_json(),
+            "schema": self.schema.to_json(),
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "RewardCard":
+        """Read the text of a card.json; raises ValueError for anything else."""
+        try:
+            content = json.loads(text)
+            if content.pop("version") != _CARD_VERSION:
+                raise ValueError("another version")
+            content["layer"] = PlainLayer.from_json(content["layer"])
+            content["schema"] = Schema.from_json(content["schema"])
+            return cls(**content)
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError("not a card") from error
 
 
 def safe_name(name: str) -> str:
@@ -66,16 +91,8 @@ def save_reward(folder: Path, card: RewardCard, params: Params) -> Path:
     """
     path = folder / safe_name(card.participant)
     path.mkdir(parents=True, exist_ok=True)
-    save_file(dict(params), path / _TENSORS)
-    text = {
-        "version": _CARD_VERSION,
-        **vars(card),
-        "layer": card.layer.to_json(),
-        "schema": card.schema.to_json(),
-    }
-    (path / _CARD).write_text(
-        json.dumps(text, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    save_file(dict(params), path / TENSORS_FILE)
+    (path / _CARD).write_text(card.to_json(), encoding="utf-8")
     return path
 
 
@@ -89,7 +106,7 @@ def load_reward(path: str | Path) -> "nn.Module":
     folder = Path(path)
     card = load_card(folder)
     try:
-        return build_plain(card.layer, load_file(folder / _TENSORS))
+        return build_plain(card.layer, load_file(folder / TENSORS_FILE))
     except (OSError, SafetensorError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise RewardError(f"The reward in {folder} cannot be loaded: {reason}.") from error
@@ -101,20 +118,11 @@ def load_card(path: str | Path) -> RewardCard:
     try:
         if file.stat().st_size > _MAX_CARD_BYTES:
             raise ValueError("the file is too large to be a card")
-        content = json.loads(file.read_text(encoding="utf-8"))
-        return _parse_card(content)
+        return RewardCard.from_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise RewardError(f"{file} cannot be read; is {path} the folder of a reward?") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except ValueError as error:
         raise RewardError(f"{file} is not a reward's card of version {_CARD_VERSION}.") from error
-
-
-def _parse_card(content: Any) -> RewardCard:
-    if content.pop("version") != _CARD_VERSION:
-        raise ValueError("another version")
-    content["layer"] = PlainLayer.from_json(content["layer"])
-    content["schema"] = Schema.from_json(content["schema"])
-    return RewardCard(**content)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@ from aequa_flwr.contribution import Ledger
 from aequa_flwr.slim.subnet import Params
 from aequa_flwr.training.server_data import Measured
 
+# How the reason of a failure begins that a later delivery mends.
+UNDELIVERED = "its reward was not delivered"
+
 
 @dataclass(frozen=True)
 class Failure:

@@ -13,15 +13,16 @@ from flwr.serverapp.strategy import Result, Strategy
 from aequa_flwr import wire
 from aequa_flwr.aggregation import AggregationError, MaskedSum
 from aequa_flwr.contribution import Assessor
+from aequa_flwr.delivery import deliver
 from aequa_flwr.errors import UserError
 from aequa_flwr.exchange import Exchange, content_of, make_message, share_out
 from aequa_flwr.hosting import Trained
-from aequa_flwr.joining import gather
+from aequa_flwr.joining import Roster, gather
 from aequa_flwr.methods import Attendance, Personal, PersonalRound
 from aequa_flwr.progress import Progress, WorkClock
 from aequa_flwr.slim.subnet import Params, extract, stack_updates
 from aequa_flwr.slim.width import Layouts, is_switchable
-from aequa_flwr.state import Failure, RoundLog, RunState
+from aequa_flwr.state import UNDELIVERED, Failure, RoundLog, RunState
 from aequa_flwr.training.server_data import Measured
 
 logger = logging.getLogger(__name__)
@@ -61,9 +62,11 @@ class AequaStrategy(Strategy):
     ``measure`` returns the accuracies of full parameters at ascending widths on the server's
     data, None where it has none; ``measure_alone`` lets everybody train alone even if the
     assessor does not ask for it; ``personal``, if given, is how everybody comes to a model of its
-    own, as in the baselines; ``ladder`` holds the widths a reward can have; ``schema`` is the
-    fingerprint that a node must share to join; ``calibrate``, if given, completes BatchNorm before
-    the curve; ``on_state`` is called with every new state, ``on_progress`` for people who watch.
+    own, as in the baselines. ``quorum`` is how many participants must join at least, and
+    ``bound`` the nodes that names belonged to before; ``schema`` is the fingerprint that a node
+    must share to join. ``ladder`` holds the widths a reward can have; ``calibrate``, if given,
+    completes BatchNorm before the curve. ``on_state`` is called with every new state,
+    ``on_progress`` for people who watch.
     After ``start`` the whole outcome is in ``state``.
     """
 
@@ -80,6 +83,8 @@ class AequaStrategy(Strategy):
         num_participants: int,
         join_timeout_s: float,
         state: RunState,
+        quorum: int = 1,
+        bound: Mapping[str, int] | None = None,
         measure_alone: bool = False,
         personal: Personal | None = None,
         seed: int = 0,
@@ -96,6 +101,9 @@ class AequaStrategy(Strategy):
         self.schema = schema
         self.num_participants = num_participants
         self.join_timeout_s = join_timeout_s
+        self.quorum = quorum
+        self.bound = bound or {}
+        self.roster = Roster(schema)
         self.state = state
         self.measure_alone = measure_alone
         self.personal = personal
@@ -258,29 +266,57 @@ class AequaStrategy(Strategy):
         return None
 
     def _join(self, grid: Grid) -> None:
-        roster = gather(
+        self.roster = Roster(self.schema, self.bound)
+        gather(
             grid,
             self._exchange,
-            schema=self.schema,
+            self.roster,
             expected=self.num_participants,
             timeout_s=self.join_timeout_s,
-            on_joined=lambda n: self.on_progress(Progress("join", n, self.num_participants)),
+            on_joined=self._tell_joined,
         )
-        for who, reason in roster.refused:
+        for who, reason in self.roster.refused:
             self._fail(0, {who: reason})
-        num_examples = dict(sorted(roster.num_examples.items()))
-        if not num_examples:
-            reasons = {reason for _, reason in roster.refused}
-            why = "; ".join(sorted(reasons)) or "no node answered"
-            raise RunFailedError(f"No participant joined within {self.join_timeout_s:g} s: {why}.")
-        self._nodes = roster.nodes
+        num_examples = dict(sorted(self.roster.num_examples.items()))
+        self._check_quorum(len(num_examples))
+        if (missing := self.num_participants - len(num_examples)) > 0:
+            self._fail(0, {"(unknown)": f"{missing} expected participants did not join"})
+        self._nodes = self.roster.nodes
         self._update(num_examples=num_examples)
+
+    def _tell_joined(self, count: int, seconds_left: float) -> None:
+        total = self.num_participants
+        self.on_progress(Progress("join", count, total, seconds_left=seconds_left))
+
+    def _check_quorum(self, joined: int) -> None:
+        if joined < self.quorum:
+            reasons = {reason for _, reason in self.roster.refused}
+            why = "; ".join(sorted(reasons)) or "no node answered"
+            who = f"Only {joined} of at least {self.quorum} participants" if joined else "Nobody"
+            raise RunFailedError(f"{who} joined within {self.join_timeout_s:g} s: {why}.")
         least = self.assessor.estimator.needs.participants
-        if len(num_examples) < least:
+        if joined < least:
             raise RunFailedError(
                 f"The contribution method compares at least {least} participants with each other, "
-                f"and only {len(num_examples)} joined; use another one, or let more join."
+                f"and only {joined} joined; use another one, or let more join."
             )
+
+    def deliver(
+        self, reward_of: Callable[[str], wire.RewardTask], timeout_s: float
+    ) -> dict[str, str]:
+        """Send each participant that keeps its reward itself its own; who has none, and why.
+
+        Failures are in ``state`` too.
+        """
+        names = [name for name in self.state.levels if name in self.roster.keepers]
+        self.on_progress(Progress("delivery", 0, len(names), fraction=1.0))
+        failed = deliver(self._exchange, self._nodes, reward_of, names, timeout_s)
+        self._fail(
+            self.state.server_round,
+            {name: f"{UNDELIVERED}: {reason}" for name, reason in failed.items()},
+        )
+        self._update()
+        return failed
 
     def _assess(self, timeout_s: float) -> None:
         """Let participants train alone where that is asked for; open the ledger."""

@@ -13,9 +13,11 @@ from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import Layouts, is_switchable, levels_held, prefix, shape_at
 
 # Raise it with every change of a record; a node of another version is refused when it joins.
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 
 JOIN = f"{MessageType.QUERY}.join"
+REFUSE = f"{MessageType.QUERY}.refuse"
+REWARD = f"{MessageType.QUERY}.reward"
 TRAIN_ALONE = f"{MessageType.TRAIN}.alone"
 TRAIN_ROUND = MessageType.TRAIN
 
@@ -32,12 +34,14 @@ class Joined:
     """A node's answer to joining: whom it hosts and how many examples each has.
 
     ``schema`` is the fingerprint of what its examples and classes look like. ``refusal`` is not
-    empty when the node cannot take part; it says why and what to do.
+    empty when the node cannot take part; it says why and what to do. ``keeps`` says that the node
+    stores its reward itself, as one on a machine of its own does.
     """
 
     num_examples: Mapping[str, int] = field(default_factory=dict)
     schema: str = ""
     refusal: str = ""
+    keeps: bool = False
     protocol: int = PROTOCOL_VERSION
 
 
@@ -72,6 +76,22 @@ class RoundTask:
     models: Mapping[str, Params] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class RewardTask:
+    """Store this reward: ``card`` is the text of its card.json, ``params`` its tensors."""
+
+    card: str
+    params: Params
+
+
+@dataclass(frozen=True)
+class RewardReply:
+    """Where the reward is now, or why it could not be stored."""
+
+    stored: str = ""
+    refusal: str = ""
+
+
 def encode_joined(joined: Joined) -> RecordDict:
     """Pack a node's answer to joining."""
     head = ConfigRecord(
@@ -81,6 +101,7 @@ def encode_joined(joined: Joined) -> RecordDict:
             "num-examples": list(joined.num_examples.values()),
             "schema": joined.schema,
             "refusal": joined.refusal,
+            "keeps-reward": joined.keeps,
         }
     )
     return RecordDict({_HEAD: head})
@@ -99,7 +120,44 @@ def decode_joined(content: RecordDict) -> Joined:
     if len(names) != len(counts) or len(set(names)) != len(names):
         raise WireError("the participants and their numbers of examples do not match")
     num_examples = dict(zip(names, counts, strict=True))
-    return Joined(num_examples, _scalar(head, "schema", str), _scalar(head, "refusal", str))
+    return Joined(
+        num_examples,
+        _scalar(head, "schema", str),
+        _scalar(head, "refusal", str),
+        keeps=_flag(head, "keeps-reward"),
+    )
+
+
+def encode_refusal(reason: str) -> RecordDict:
+    """Pack why a node, or a participant of it, is not taken; for the log of its own side."""
+    return RecordDict({_HEAD: ConfigRecord({"reason": reason})})
+
+
+def decode_refusal(content: RecordDict) -> str:
+    """Unpack it."""
+    return _scalar(_head(content), "reason", str)
+
+
+def encode_reward_task(task: RewardTask) -> RecordDict:
+    """Pack a reward."""
+    head = ConfigRecord({"card": task.card})
+    return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params)})
+
+
+def decode_reward_task(content: RecordDict) -> RewardTask:
+    """Unpack it."""
+    return RewardTask(_scalar(_head(content), "card", str), _floats(content, _PARAMS))
+
+
+def encode_reward_reply(reply: RewardReply) -> RecordDict:
+    """Pack the answer to a reward."""
+    return RecordDict({_HEAD: ConfigRecord({"stored": reply.stored, "refusal": reply.refusal})})
+
+
+def decode_reward_reply(content: RecordDict) -> RewardReply:
+    """Unpack it."""
+    head = _head(content)
+    return RewardReply(_scalar(head, "stored", str), _scalar(head, "refusal", str))
 
 
 def encode_alone_task(task: AloneTask) -> RecordDict:
@@ -156,7 +214,7 @@ def decode_round_task(content: RecordDict) -> RoundTask:
     if not names or len(names) != len(widths):
         raise WireError("a round's task must name its participants and a width for each")
     models: dict[str, Params] = {}
-    if head.get("personal"):
+    if _flag(head, "personal"):
         models = {name: _floats(content, f"model.{k}") for k, name in enumerate(names)}
     return RoundTask(
         _scalar(head, "server-round", int),
@@ -358,6 +416,13 @@ def _head(content: RecordDict) -> ConfigRecord:
 def _scalar(head: ConfigRecord, key: str, kind: type[T]) -> T:
     value = head.get(key)
     if not isinstance(value, kind) or isinstance(value, bool):
+        raise WireError(f"the message lacks {key!r}")
+    return value
+
+
+def _flag(head: ConfigRecord, key: str) -> bool:
+    value = head.get(key)
+    if not isinstance(value, bool):
         raise WireError(f"the message lacks {key!r}")
     return value
 

@@ -1,9 +1,11 @@
 """The ClientApp: decode a message, train the participants of this node, encode the answer."""
 
+import logging
 from functools import cache, lru_cache
+from pathlib import Path
 
 import numpy as np
-from flwr.app import Context, Message
+from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from aequa_flwr import wire
@@ -11,6 +13,7 @@ from aequa_flwr.config import RunConfig
 from aequa_flwr.data import FederatedData, federated_data, site_data
 from aequa_flwr.errors import UserError
 from aequa_flwr.hosting import Host, place
+from aequa_flwr.rewards import RewardCard, safe_name, save_reward
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.training import (
@@ -22,6 +25,7 @@ from aequa_flwr.training import (
     scheduled_rate,
 )
 
+logger = logging.getLogger(__name__)
 app = ClientApp()
 
 
@@ -36,10 +40,42 @@ def join(message: Message, context: Context) -> Message:
                 int(context.node_config[key]) for key in ("partition-id", "num-partitions")
             )
             hosted = {name: hosted[name] for name in place(hosted, num_nodes)[node]}
-        answer = wire.Joined(hosted, data.dataset.schema.fingerprint)
+        keeps = "data" in context.node_config
+        answer = wire.Joined(hosted, data.dataset.schema.fingerprint, keeps=keeps)
     except UserError as error:
+        logger.warning("This node cannot take part: %s", error)
         answer = wire.Joined(refusal=str(error).rstrip("."))
     return Message(wire.encode_joined(answer), reply_to=message)
+
+
+@app.query("refuse")
+def refuse(message: Message, _context: Context) -> Message:
+    """Write into this side's log why the server does not take this node."""
+    logger.warning("The server refused this node: %s", wire.decode_refusal(message.content))
+    return Message(RecordDict(), reply_to=message)
+
+
+@app.query("reward")
+def store_reward(message: Message, context: Context) -> Message:
+    """Write the reward of this node's participant to its own disk."""
+    task = wire.decode_reward_task(message.content)
+    try:
+        answer = wire.RewardReply(stored=str(_store(task, context)))
+    except (UserError, ValueError, OSError) as error:
+        logger.warning("The reward cannot be stored: %s", error)
+        answer = wire.RewardReply(refusal=f"it cannot store its reward: {error}")
+    return Message(wire.encode_reward_reply(answer), reply_to=message)
+
+
+def _store(task: wire.RewardTask, context: Context) -> Path:
+    card = RewardCard.from_json(task.card)
+    _, participant = _site(context)
+    if card.participant != participant:
+        raise UserError(f"the reward is {card.participant!r}'s, and this node is {participant!r}")
+    folder = Path(str(context.node_config.get("rewards", "~/aequa-rewards"))).expanduser()
+    path = save_reward(folder / safe_name(card.run), card, task.params)
+    logger.info("The reward of this node is %s", path)
+    return path
 
 
 @app.train("alone")

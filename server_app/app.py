@@ -18,12 +18,14 @@ from aequa_flwr.contribution import Assessor, build_estimator, check_needs
 from aequa_flwr.data import Dataset, FederatedData, federated_data
 from aequa_flwr.errors import UserError
 from aequa_flwr.forms import read_participation
+from aequa_flwr.joining import load_roster, save_roster
 from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime, build_personal
 from aequa_flwr.progress import ProgressWriter
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
     REWARDS_FOLDER,
+    ROSTER_FILE,
     DataRecord,
     RunRecord,
     Status,
@@ -41,6 +43,8 @@ from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.state import RunState
 from aequa_flwr.strategy import AequaStrategy, Calibrate, Method
 from aequa_flwr.training import ServerData, check_augmentation, choose_compute
+from aequa_flwr.wire import RewardTask
+from server_app.delivering import deliver_again
 
 logger = logging.getLogger(__name__)
 app = ServerApp()
@@ -52,6 +56,9 @@ _PACKAGES = ("flwr", "numpy", "torch")
 def main(grid: Grid, context: Context) -> None:
     """Run the whole federation and leave its record in the run's folder, however it ends."""
     config = RunConfig.parse(context.run_config)
+    if config.deliver:
+        deliver_again(grid, Path(config.deliver).expanduser(), config)
+        return
     folder = _open_folder(config.output or f"~/aequa-runs/{context.run_id}")
     logger.info("The run's folder is %s", folder)
     keeper = _Keeper(folder, config)
@@ -148,12 +155,14 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
         schema=schema.fingerprint,
         num_participants=config.participants,
         join_timeout_s=config.join_timeout_s,
+        quorum=config.quorum,
+        bound=load_roster(_roster(config, keeper.folder)),
         state=initial,
         on_state=lambda state: keeper.update(with_state(keeper.record, state, ladder, sizes)),
         on_progress=ProgressWriter(keeper.folder),
     )
     strategy.start(grid, ArrayRecord(), config.rounds, config.round_timeout_s)
-    _save_rewards(keeper, strategy.state, network, data.dataset)
+    _give_rewards(config, keeper, strategy, network, data.dataset)
 
 
 def _initial_network(config: RunConfig, dataset: Dataset) -> SlimNetwork:
@@ -217,21 +226,50 @@ def _describe(config: RunConfig, data: FederatedData) -> DataRecord:
     )
 
 
-def _save_rewards(keeper: _Keeper, state: RunState, network: SlimNetwork, dataset: Dataset) -> None:
-    """Write each participant's reward; in simulation they all land in the run's folder."""
-    for line in keeper.record.participants:
-        if line.width is None:
-            continue
-        model = state.personal.get(line.name, state.params)
-        sub_params = extract(model, network.layouts, line.width)
+def _roster(config: RunConfig, folder: Path) -> Path:
+    """Return the file that binds names to nodes; without a setting it is the run's own."""
+    return Path(config.roster).expanduser() if config.roster else folder / ROSTER_FILE
+
+
+def _give_rewards(
+    config: RunConfig,
+    keeper: _Keeper,
+    strategy: AequaStrategy,
+    network: SlimNetwork,
+    dataset: Dataset,
+) -> None:
+    """Send rewards to those who keep them themselves; all others land in the run's folder.
+
+    What could not be delivered lands there too, until `aequa deliver` sends it.
+    """
+    state = strategy.state
+    lines = {line.name: line for line in keeper.record.participants if line.width is not None}
+
+    def reward(name: str) -> tuple[RewardCard, Params]:
+        width = lines[name].width or 1.0
         card = RewardCard(
-            participant=line.name,
-            width=line.width,
-            accuracy=line.reward_accuracy,
-            num_parameters=network.num_parameters(line.width),
+            participant=name,
+            width=width,
+            accuracy=lines[name].reward_accuracy,
+            num_parameters=network.num_parameters(width),
             dataset=dataset.name,
-            layer=network.plain(line.width),
+            layer=network.plain(width),
             schema=dataset.schema,
+            run=keeper.folder.name,
         )
-        params = network.plain_params(sub_params, line.width)
-        save_reward(keeper.folder / REWARDS_FOLDER, card, params)
+        sub_params = extract(state.personal.get(name, state.params), network.layouts, width)
+        return card, network.plain_params(sub_params, width)
+
+    def task(name: str) -> RewardTask:
+        card, params = reward(name)
+        return RewardTask(card.to_json(), params)
+
+    keepers = strategy.roster.keepers
+    if keepers:
+        path = _roster(config, keeper.folder)
+        bound = {name: strategy.roster.nodes[name] for name in keepers}
+        save_roster(path, {**load_roster(path), **bound})
+    failed = strategy.deliver(task, config.round_timeout_s) if keepers else {}
+    for name in lines:
+        if name not in keepers or name in failed:
+            save_reward(keeper.folder / REWARDS_FOLDER, *reward(name))

@@ -28,6 +28,7 @@ _STAGES = {
     "assessing": "Assessing contributions",
     "curve": "Measuring the accuracy curve",
     "rewards": "Allocating rewards",
+    "delivery": "Delivering rewards",
 }
 # Without a terminal a line is printed for each stage and then at most this often.
 _LINE_EVERY_S = 5.0

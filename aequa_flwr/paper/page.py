@@ -4,13 +4,14 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from aequa_flwr.files import write_whole
 from aequa_flwr.paper.figures import draw_figures, make_figures
 from aequa_flwr.paper.goals import Goal, judge
 from aequa_flwr.paper.published import DATASETS, METHODS, Published, load_published
 from aequa_flwr.paper.results import Line
 from aequa_flwr.paper.runs import Runs, approach_name, approach_of, place_of, seed_of, sort_runs
 from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_markdown
-from aequa_flwr.record import RunRecord, write_whole
+from aequa_flwr.record import RunRecord
 
 _LINE_LENGTH = 120
 _FORM = (

@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from aequa_flwr import __version__
-from aequa_flwr.config import Value
+from aequa_flwr.config import RunConfig, Value
 from aequa_flwr.errors import UserError
+from aequa_flwr.files import write_whole
 from aequa_flwr.record import (
     SCHEMA_VERSION,
     RecordError,
     RunRecord,
     parse_json,
     parse_record,
-    write_whole,
 )
 
 RESULTS_FILE = "results.jsonl"
@@ -23,7 +23,7 @@ RESULTS_FILE = "results.jsonl"
 _FORMAT = 1
 _HEADER = {"results": _FORMAT, "aequa-flwr": __version__, "record-schema": SCHEMA_VERSION}
 # What belongs to the machine a run is on: another value does not make it another run.
-MACHINE = ("device", "threads", "join-timeout-s", "round-timeout-s", "download")
+MACHINE = ("device", "threads", "join-timeout-s", "round-timeout-s", "download", "quorum")
 
 
 class ResultsError(UserError):
@@ -48,9 +48,17 @@ def line_of(experiment: str, record: RunRecord) -> Line:
 def run_key(settings: Mapping[str, Value]) -> str:
     """Return what tells runs apart: a digest of all that decides what a run computes.
 
-    ``settings`` are those of ``RunConfig.to_record`` or of a record.
+    ``settings`` are those of ``RunConfig.to_record`` or of a record. What has its default is left
+    out: a setting that a later version adds does not make another run of every earlier one.
     """
-    return digest({key: value for key, value in settings.items() if key not in MACHINE})
+    usual = {field.alias or name: field.default for name, field in RunConfig.model_fields.items()}
+    return digest(
+        {
+            key: value
+            for key, value in settings.items()
+            if key not in MACHINE and value != usual.get(key)
+        }
+    )
 
 
 def digest(settings: Mapping[str, Value]) -> str:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from aequa_flwr.data import encode_text, load_schema, save_schema
+from aequa_flwr.data import encode_text
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import load_card, load_reward
 from aequa_flwr.slim.networks.own import IMPORT_PATH
@@ -146,83 +146,3 @@ def test_own_text_is_learned_and_its_reward_reads_new_text(tmp_path: Path) -> No
     tokens = torch.from_numpy(np.stack([encode_text(text, schema) for text in texts]))
     chosen = [schema.classes[k] for k in model(tokens).argmax(1)]
     assert chosen == ["good", "bad"]
-
-
-def write_sites(root: Path) -> list[dict[str, Any]]:
-    """Three hospitals with images of their own; the last holds one of the classes only."""
-    digits = load("digits")
-    (root / "server").mkdir(parents=True)
-    np.savez(root / "server" / "test.npz", x=digits.test.x, y=digits.test.y)
-    save_schema(root / "server" / "schema.json", digits.schema)
-    chosen = {
-        "hospital-a": np.arange(0, 600), "hospital-b": np.arange(600, 900),
-        "hospital-c": np.flatnonzero(digits.train.y == 3)[:50],
-    }  # fmt: skip
-    sites = []
-    for name, rows in chosen.items():
-        (root / name).mkdir()
-        np.savez(root / name / "train.npz", x=digits.train.x[rows], y=digits.train.y[rows])
-        save_schema(root / name / "schema.json", digits.schema)
-        sites.append({"participant": name, "data": str(root / name)})
-    return sites
-
-
-DEPLOYED: dict[str, Any] = {
-    "dataset": "arrays", "participants": 3, "rounds": 3, "network": "small-cnn",
-    "learning_rate": 0.05, "join_timeout_s": 5.0,
-}  # fmt: skip
-
-
-def test_deployed_participants_bring_their_own_folders(tmp_path: Path) -> None:
-    sites = write_sites(tmp_path)
-    server = str(tmp_path / "server")
-    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, data_dir=server, **DEPLOYED)
-    record = record_of(tmp_path / "run")
-    sizes = {line["name"]: line["num_examples"] for line in record["participants"]}
-    assert sizes == {"hospital-a": 600, "hospital-b": 300, "hospital-c": 50}
-    assert record["data"]["num_train"] == 950
-    contributions = {line["name"]: line["contribution"] for line in record["participants"]}
-    assert contributions["hospital-a"] > contributions["hospital-b"] > contributions["hospital-c"]
-    # One class of ten: its holder knows the federation's other nine by name, not by example.
-    assert contributions["hospital-c"] == pytest.approx(0.1)
-    card = load_card(tmp_path / "run" / "rewards" / "hospital-c")
-    assert card.schema == load_schema(tmp_path / "server" / "schema.json")
-
-
-def test_a_server_may_have_nothing_but_the_schema(tmp_path: Path) -> None:
-    sites = write_sites(tmp_path)
-    (tmp_path / "server" / "test.npz").unlink()
-    settings = DEPLOYED | {"data_dir": str(tmp_path / "server"), "contribution": "cgsv"}
-    with pytest.raises(UserError, match="holds neither"):
-        run_in_process(tmp_path / "refused", num_nodes=3, sites=sites, **settings)
-    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, validation=False, **settings)
-    record = record_of(tmp_path / "run")
-    assert (record["status"], record["data"]["num_validation"]) == ("completed", 0)
-    assert all(line["width"] is not None for line in record["participants"])
-    assert load_reward(tmp_path / "run" / "rewards" / "hospital-a") is not None
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda site: (Path(site["data"]) / "schema.json").unlink(), "has no schema.json"),
-        (lambda site: site.pop("participant"), "The node has no name"),
-        (lambda site: (Path(site["data"]) / "train.npz").write_bytes(b"PK"), "train.npz"),
-        (lambda site: _rename_classes(Path(site["data"])), "its classes or the form"),
-    ],
-)
-def test_a_site_that_cannot_take_part_is_refused_and_the_others_go_on(
-    tmp_path: Path, damage: Any, says: str
-) -> None:
-    sites = write_sites(tmp_path)
-    damage(sites[1])
-    settings = DEPLOYED | {"join_timeout_s": 2.0, "data_dir": str(tmp_path / "server")}
-    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, **settings)
-    record = record_of(tmp_path / "run")
-    assert [line["name"] for line in record["participants"]] == ["hospital-a", "hospital-c"]
-    assert any(says in failure["reason"] for failure in record["failures"]), record["failures"]
-
-
-def _rename_classes(folder: Path) -> None:
-    text = (folder / "schema.json").read_text(encoding="utf-8")
-    (folder / "schema.json").write_text(text.replace('"7"', '"seven"'), encoding="utf-8")

@@ -11,6 +11,7 @@ LIBRARY = ROOT / "aequa_flwr"
 # Upstream to downstream. A module may import what stands above it, and its own room.
 ORDER = [
     "errors",
+    "files",
     "seeding",
     "forms",
     "options",
@@ -27,6 +28,7 @@ ORDER = [
     "wire",
     "exchange",
     "joining",
+    "delivery",
     "state",
     "progress",
     "strategy",
