@@ -85,8 +85,8 @@ def run(config: RunConfig, folder: Path) -> list[tuple[int, int]]:
                     stdout=log, stderr=subprocess.STDOUT, env=dict(federation.env),
                     cwd=federation.home, start_new_session=True,
                 )  # fmt: skip
-        run_id = federation.submit(config, None)
-        while not federation.status(run_id).startswith("finished"):
+        run_id = federation.connection.submit(config, None)
+        while not federation.connection.status(run_id).startswith("finished"):
             time.sleep(5)
         status = json.loads((Path(config.output) / "record.json").read_text())["status"]
         if status != "completed":

@@ -11,6 +11,7 @@ from rich.console import Console
 
 import aequa_flwr
 from aequa_flwr.cli.data import add_data
+from aequa_flwr.cli.deliver import add_deliver
 from aequa_flwr.cli.doctor import add_doctor
 from aequa_flwr.cli.federation import STOP_SIGNALS
 from aequa_flwr.cli.networks import add_networks
@@ -64,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     report.set_defaults(command=_report)
     add_paper(commands)
+    add_deliver(commands)
     add_data(commands)
     add_networks(commands)
     add_doctor(commands)

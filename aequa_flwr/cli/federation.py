@@ -53,43 +53,28 @@ class Size:
 
 
 @dataclass(frozen=True)
-class LocalFederation:
-    """A running SuperLink, its home folder, and the environment of everything we start."""
+class Connection:
+    """A SuperLink by its name in Flower's configuration, and the environment that knows it."""
 
-    home: Path
-    logs: Path
+    name: str
     env: Mapping[str, str]
-    port: int
-    link: "subprocess.Popen[bytes]"
-
-    def wait_until_ready(self) -> None:
-        """Return when the SuperLink takes connections; it starts while others get ready."""
-        deadline = time.monotonic() + _READY_TIMEOUT_S
-        while time.monotonic() < deadline and self.link.poll() is None:
-            with socket.socket() as probe:
-                probe.settimeout(1.0)
-                if probe.connect_ex((_HOST, self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        code = self.link.poll()
-        how = "did not start in time" if code is None else f"ended with code {code}"
-        raise FederationError(f"Flower's SuperLink {how}; see {self.logs / 'superlink.log'}.")
 
     def submit(self, config: RunConfig, size: Size | None) -> int:
         """Start a run of this installation's own code and return its id.
 
         ``size`` is that of a simulation; None where real nodes have connected.
         """
-        app = self.home / "app"
-        write_app(app, config)
-        federation = () if size is None else ("--federation-config", size.to_flower())
-        return int(self._ask("run", str(app), _CONNECTION, *federation)["run-id"])
+        with tempfile.TemporaryDirectory(prefix="aequa-") as folder:
+            app = Path(folder) / "app"
+            write_app(app, config)
+            federation = () if size is None else ("--federation-config", size.to_flower())
+            return int(self._ask("run", str(app), self.name, *federation)["run-id"])
 
-    def follow(self, run_id: int) -> "subprocess.Popen[bytes]":
-        """Return the process that copies the run's log to logs/run.log until the run ends."""
-        with (self.logs / "run.log").open("wb") as file:
+    def follow(self, run_id: int, log: Path) -> "subprocess.Popen[bytes]":
+        """Return the process that copies the run's log to the file ``log`` until the run ends."""
+        with log.open("wb") as file:
             return subprocess.Popen(
-                [_find("flwr", self.env), "log", str(run_id), _CONNECTION, "--stream"],
+                [_find("flwr", self.env), "log", str(run_id), self.name, "--stream"],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -99,7 +84,11 @@ class LocalFederation:
 
     def status(self, run_id: int) -> str:
         """Return Flower's word for the run, e.g. running or finished:completed."""
-        return str(self._ask("list", _CONNECTION, "--run-id", str(run_id))["runs"][0]["status"])
+        return str(self._ask("list", self.name, "--run-id", str(run_id))["runs"][0]["status"])
+
+    def stop(self, run_id: int) -> None:
+        """Stop a run; what it has written stays."""
+        self._ask("stop", str(run_id), self.name)
 
     def _ask(self, *arguments: str) -> Any:
         done = subprocess.run(
@@ -118,6 +107,35 @@ class LocalFederation:
             reason = " ".join(str(answer.get("error-message", "")).split())
             raise FederationError(f"Flower refused `flwr {arguments[0]}`: {reason}")
         return answer
+
+
+@dataclass(frozen=True)
+class LocalFederation:
+    """A running SuperLink, how to ask it, and the environment of everything we start."""
+
+    home: Path
+    logs: Path
+    env: Mapping[str, str]
+    port: int
+    link: "subprocess.Popen[bytes]"
+
+    @property
+    def connection(self) -> Connection:
+        """What Flower's commands know it by."""
+        return Connection(_CONNECTION, self.env)
+
+    def wait_until_ready(self) -> None:
+        """Return when the SuperLink takes connections; it starts while others get ready."""
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while time.monotonic() < deadline and self.link.poll() is None:
+            with socket.socket() as probe:
+                probe.settimeout(1.0)
+                if probe.connect_ex((_HOST, self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        code = self.link.poll()
+        how = "did not start in time" if code is None else f"ended with code {code}"
+        raise FederationError(f"Flower's SuperLink {how}; see {self.logs / 'superlink.log'}.")
 
 
 @contextmanager
@@ -286,6 +304,12 @@ def _commands_folder(home: Path) -> Path:
         wrapper.write_text(f'#!/bin/sh\nexec "{python}" "{linked / command.name}" "$@"\n')
         wrapper.chmod(0o700)
     return home / "bin"
+
+
+def user_environment() -> dict[str, str]:
+    """Return this process's environment, in which Flower's own commands are found."""
+    beside = str(Path(sys.executable).parent)
+    return {**os.environ, "PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,7 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from aequa_flwr.cli.federation import LocalFederation, Size, choose_port, local_federation
+from aequa_flwr.cli.federation import (
+    Connection,
+    Size,
+    choose_port,
+    local_federation,
+    user_environment,
+)
 from aequa_flwr.cli.show import ProgressView, show_record
 from aequa_flwr.config import DATASETS, RunConfig
 from aequa_flwr.contribution import METHODS, build_estimator, check_needs
@@ -84,6 +91,11 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add("--workers", type=int, help="training processes (default: one per core or GPU)")
     add("--nodes", type=int, help="simulated nodes (default: one per worker)")
     add("--port", type=int, help="port of the local SuperLink (default: a free one)")
+    add(
+        "--connection",
+        help="run on the SuperLink of this name in Flower's configuration, with its real nodes, "
+        "instead of a simulation",
+    )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any other setting")
     parser.set_defaults(command=run_command)
 
@@ -116,6 +128,8 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     """Run it; returns the exit code."""
     config = _read_config(options)
     check_settings(config)
+    if options.connection is not None:
+        return _run_connected(config, options, console)
     size = _choose_size(config, options.workers, options.nodes, console)
     port = choose_port(options.port)
     _refuse_existing(Path(config.output))
@@ -163,10 +177,11 @@ def _run(config: RunConfig, size: Size, port: int, folder: Path, view: ProgressV
         with local_federation(folder / "logs", port) as federation:
             view.say("Starting Flower")
             federation.wait_until_ready()
-            run_id = federation.submit(config, size)
-            status = _watch(federation, run_id, folder, view)
+            connection, log = federation.connection, folder / "logs" / "run.log"
+            run_id = connection.submit(config, size)
+            status = watch(connection, run_id, folder, log, view)
             view.say("Stopping Flower")
-        _check(folder, status)
+        _check(folder, status, log)
     except KeyboardInterrupt:
         _close_record(folder, config, "interrupted", "The run was interrupted.")
         raise InterruptedRunError(f"Interrupted; what was reached is in {folder}.") from None
@@ -181,7 +196,7 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
         given = getattr(options, key.replace("-", "_"))
         if given is not None:
             values[key] = given
-    for key in ("data-dir", "cache-dir", "standalone-from", "output"):
+    for key in ("data-dir", "cache-dir", "standalone-from", "roster", "output"):
         if values.get(key):
             # Absolute: the run's processes work in a folder of their own.
             values[key] = str(Path(str(values[key])).expanduser().absolute())
@@ -251,35 +266,85 @@ def _make_folder(folder: Path) -> Path:
     return folder
 
 
-def _watch(federation: LocalFederation, run_id: int, folder: Path, view: ProgressView) -> str:
+def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: ProgressView) -> str:
     """Show progress until the run ends; returns Flower's word for how it ended.
 
-    A record that says failed ends it too: Ray may go on trying for minutes after that.
+    A record that says failed ends it too: Ray may go on trying for minutes after that. Flower's
+    log of the run goes to the file ``log``.
     """
     reader = ProgressReader(folder)
-    log = federation.follow(run_id)
+    follower = connection.follow(run_id, log)
+    was_there = False
     while True:
-        over = log.poll() is not None
+        over = follower.poll() is not None
         for progress in reader.new():
             view.show(progress)
         if over:
-            status = federation.status(run_id)
+            status = connection.status(run_id)
             if status.startswith("finished"):
                 return status
-            log = federation.follow(run_id)  # the stream broke, the run did not
-        if not folder.exists():
+            follower = connection.follow(run_id, log)  # the stream broke, the run did not
+        if was_there and not folder.exists():
             raise UserError(f"The run's folder {folder} was removed while the run went on.")
+        was_there = folder.exists()
         if (folder / REPORT_FILE).exists() and load_record(folder).status == "failed":
             return "failed"
         time.sleep(_POLL_S)
 
 
-def _check(folder: Path, status: str) -> None:
+def _run_connected(config: RunConfig, options: argparse.Namespace, console: Console) -> int:
+    """Run on a federation that is up already; its server has the data and writes the folder."""
+    for name in ("workers", "nodes", "port"):
+        if getattr(options, name) is not None:
+            raise UsageError(
+                f"--{name} is for a simulation, and --connection {options.connection} is a "
+                "federation that is up already; leave one of them out."
+            )
+    folder = Path(config.output)
+    _refuse_existing(folder)
+    with ProgressView(console) as view:
+        status, log = follow_connected(config, options.connection, folder, view)
+    if not folder.exists():
+        # Nothing of the record can be seen from here.
+        if status == _COMPLETED:
+            _say(console, f"Completed; the run's folder is {folder} on the server.")
+            return 0
+        raise UserError(f"The run ended as {status}; Flower's log is {log}.")
+    _check(folder, status, log)
+    show_record(console, load_record(folder), folder)
+    return 0
+
+
+def follow_connected(
+    config: RunConfig, name: str, folder: Path, view: ProgressView
+) -> tuple[str, Path]:
+    """Run ``config`` on the SuperLink ``name``; returns how it ended, and the file of its log.
+
+    Ctrl-C stops the run there too.
+    """
+    connection = Connection(name, user_environment())
+    view.say(f"Asking the SuperLink {name}")
+    run_id = connection.submit(config, None)
+    log = Path(tempfile.mkdtemp(prefix="aequa-")) / "run.log"
+    try:
+        return watch(connection, run_id, folder, log, view), log
+    except KeyboardInterrupt:
+        connection.stop(run_id)
+        raise InterruptedRunError(
+            f"Interrupted, and the run {run_id} was stopped; what was reached is in {folder} on "
+            "the server."
+        ) from None
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _check(folder: Path, status: str, log: Path) -> None:
     """Judge by the record as well: Flower calls a run in which every client failed completed."""
     record = _load(folder)
     if record is not None and record.status == "completed" and status == _COMPLETED:
         return
-    log = folder / "logs" / "run.log"
     reason = record.reason if record is not None else ""
     raise UserError(f"{reason or f'The run ended as {status}.'} Flower's log is {log}.")
 
