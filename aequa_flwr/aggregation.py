@@ -136,6 +136,31 @@ class MaskedSum:
             yield prefix(layout, width), total
 
 
+@dataclass(frozen=True)
+class Trained:
+    """One participant's part in a round: the width it trained and the mean loss of it."""
+
+    name: str
+    width: float
+    num_examples: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class RoundPart:
+    """What a node returns of a round: one partial sum, and a line for each participant.
+
+    ``refused`` maps a participant that could not be trained to the reason; it is not in the
+    sum. ``common`` maps each that was trained to its parameters of the common sub-model, where
+    the contribution method asks for them.
+    """
+
+    partial: MaskedSum
+    trained: tuple[Trained, ...] = ()
+    refused: Mapping[str, str] | None = None
+    common: Mapping[str, Params] = field(default_factory=dict)
+
+
 def common_part(
     sub_params: Params, layouts: Layouts, width: float, levels: Collection[int]
 ) -> dict[str, NDArray]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from aequa_flwr.aggregation import AggregationError, MaskedSum, common_part
+from aequa_flwr.aggregation import AggregationError, MaskedSum, RoundPart, Trained, common_part
 from aequa_flwr.forms import Spec
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
@@ -32,31 +32,6 @@ def place(num_examples: Mapping[str, int], num_nodes: int) -> list[list[str]]:
         shares[node].append(name)
         loads[node] += num_examples[name]
     return shares
-
-
-@dataclass(frozen=True)
-class Trained:
-    """One participant's part in a round: the width it trained and the mean loss of it."""
-
-    name: str
-    width: float
-    num_examples: int
-    loss: float
-
-
-@dataclass(frozen=True)
-class RoundPart:
-    """What a node returns of a round: one partial sum, and a line for each participant.
-
-    ``refused`` maps a participant that could not be trained to the reason; it is not in the
-    sum. ``common`` maps each that was trained to its parameters of the common sub-model, where
-    the contribution method asks for them.
-    """
-
-    partial: MaskedSum
-    trained: tuple[Trained, ...] = ()
-    refused: Mapping[str, str] | None = None
-    common: Mapping[str, Params] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

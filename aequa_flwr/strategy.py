@@ -11,12 +11,11 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from aequa_flwr import wire
-from aequa_flwr.aggregation import AggregationError, MaskedSum
+from aequa_flwr.aggregation import AggregationError, MaskedSum, Trained
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.delivery import deliver
 from aequa_flwr.errors import UserError
 from aequa_flwr.exchange import Exchange, content_of, make_message, share_out
-from aequa_flwr.hosting import Trained
 from aequa_flwr.joining import Roster, gather
 from aequa_flwr.methods import Attendance, Personal, PersonalRound
 from aequa_flwr.progress import Progress, WorkClock

@@ -7,8 +7,15 @@ from typing import TypeVar, cast
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, MessageType, RecordDict
 
-from aequa_flwr.aggregation import SCALE, AggregationError, Int64, MaskedSum, common_part
-from aequa_flwr.hosting import RoundPart, Trained
+from aequa_flwr.aggregation import (
+    SCALE,
+    AggregationError,
+    Int64,
+    MaskedSum,
+    RoundPart,
+    Trained,
+    common_part,
+)
 from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import Layouts, is_switchable, levels_held, prefix, shape_at
 

@@ -1,8 +1,13 @@
-"""The ClientApp: decode a message, train the participants of this node, encode the answer."""
+"""The ClientApp: decode a message, train the participants of this node, encode the answer.
+
+A deployed node starts a new process for every message: what needs torch, which takes seconds to
+import, is imported by the messages that train.
+"""
 
 import logging
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from flwr.app import Context, Message, RecordDict
@@ -12,18 +17,11 @@ from aequa_flwr import wire
 from aequa_flwr.config import RunConfig
 from aequa_flwr.data import FederatedData, federated_data, site_data
 from aequa_flwr.errors import UserError
-from aequa_flwr.hosting import Host, place
-from aequa_flwr.rewards import RewardCard, safe_name, save_reward
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim.networks import build_network
-from aequa_flwr.training import (
-    LocalPlan,
-    Resident,
-    choose_compute,
-    flip_labels,
-    limit_threads,
-    scheduled_rate,
-)
+
+if TYPE_CHECKING:
+    from aequa_flwr.hosting import Host
+    from aequa_flwr.training import LocalPlan, Resident
 
 logger = logging.getLogger(__name__)
 app = ClientApp()
@@ -36,6 +34,8 @@ def join(message: Message, context: Context) -> Message:
         data = _data(RunConfig.parse(context.run_config), *_site(context))
         hosted = {name: len(share) for name, share in data.shares.items()}
         if "data" not in context.node_config:
+            from aequa_flwr.hosting import place
+
             node, num_nodes = (
                 int(context.node_config[key]) for key in ("partition-id", "num-partitions")
             )
@@ -68,6 +68,8 @@ def store_reward(message: Message, context: Context) -> Message:
 
 
 def _store(task: wire.RewardTask, context: Context) -> Path:
+    from aequa_flwr.rewards import RewardCard, safe_name, save_reward
+
     card = RewardCard.from_json(task.card)
     _, participant = _site(context)
     if card.participant != participant:
@@ -109,7 +111,9 @@ def train_round(message: Message, context: Context) -> Message:
     return Message(wire.encode_round_part(task.server_round, part), reply_to=message)
 
 
-def _plan(config: RunConfig, rates: tuple[float, ...], *, p_min: float | None) -> LocalPlan:
+def _plan(config: RunConfig, rates: tuple[float, ...], *, p_min: float | None) -> "LocalPlan":
+    from aequa_flwr.training import LocalPlan
+
     return LocalPlan(
         rates,
         config.batch_size,
@@ -122,6 +126,8 @@ def _plan(config: RunConfig, rates: tuple[float, ...], *, p_min: float | None) -
 
 
 def _rates(config: RunConfig, server_round: int) -> tuple[float, ...]:
+    from aequa_flwr.training import scheduled_rate
+
     rate = scheduled_rate(config.learning_rate, config.lr_schedule, server_round, config.rounds)
     return (rate,) * config.local_epochs
 
@@ -147,7 +153,11 @@ def _data(config: RunConfig, folder: str, participant: str) -> FederatedData:
 
 # A simulated node's process answers many messages: the network and the tensors stay in it.
 @lru_cache(maxsize=1)
-def _host(config: RunConfig, folder: str, participant: str) -> Host:
+def _host(config: RunConfig, folder: str, participant: str) -> "Host":
+    from aequa_flwr.hosting import Host
+    from aequa_flwr.slim.networks import build_network
+    from aequa_flwr.training import choose_compute, flip_labels, limit_threads
+
     limit_threads(config.threads)
     data = _data(config, folder, participant)
     compute = choose_compute(config.device, config.precision)
@@ -157,7 +167,7 @@ def _host(config: RunConfig, folder: str, participant: str) -> Host:
     behaviours = {} if folder else dict(zip(data.shares, config.behaviours, strict=False))
 
     @cache
-    def tensors(name: str) -> Resident:
+    def tensors(name: str) -> "Resident":
         resident = compute.resident(data.dataset.train, schema, data.shares[name])
         behaviour = behaviours.get(name)
         if behaviour is None or behaviour.kind != "flip":

@@ -1,6 +1,8 @@
 """The walls of the house: imports point upstream only, heavy packages stay in their rooms."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +115,12 @@ def test_only_the_command_line_prints() -> None:
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
             ]
             assert "print" not in calls, path
+
+
+def test_a_node_can_join_before_torch_is_imported() -> None:
+    # A deployed node starts a process for every message, and torch takes seconds to import.
+    code = "import sys, client_app.app; print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aequa_flwr import wire
-from aequa_flwr.aggregation import MaskedSum, common_part
-from aequa_flwr.hosting import RoundPart, Trained
+from aequa_flwr.aggregation import MaskedSum, RoundPart, Trained, common_part
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim import Axis, Layouts, Levels, Params, extract
 
