@@ -87,6 +87,36 @@ def test_round_task() -> None:
     assert same_params(back.params, task.params)
 
 
+def test_a_round_task_with_models_of_their_own() -> None:
+    models = {"a": params(1), "b": params(2)}
+    task = wire.RoundTask(4, {"a": 1.0, "b": 1.0}, {}, 1.0, models)
+    decoded = wire.decode_round_task(through_bytes(wire.encode_round_task(task)))
+    assert decoded.params == {}
+    assert decoded.models.keys() == models.keys()
+    assert all(same_params(decoded.models[name], models[name]) for name in models)
+    content = wire.encode_round_task(task)
+    del content["model.1"]
+    with pytest.raises(wire.WireError, match=r"lacks its arrays 'model.1'"):
+        wire.decode_round_task(content)
+
+
+def test_a_reward_and_its_answer() -> None:
+    task = wire.RewardTask('{"participant": "ä"}', params(3, 0.5))
+    decoded = wire.decode_reward_task(through_bytes(wire.encode_reward_task(task)))
+    assert decoded.card == task.card
+    assert same_params(decoded.params, task.params)
+    for reply in (wire.RewardReply("/rewards/a"), wire.RewardReply(refusal="the disk is full")):
+        content = through_bytes(wire.encode_reward_reply(reply))
+        assert wire.decode_reward_reply(content) == reply
+    with pytest.raises(wire.WireError, match="'stored'"):
+        wire.decode_reward_reply(wire.encode_refusal("x"))
+
+
+@given(st.text())
+def test_a_refusal(reason: str) -> None:
+    assert wire.decode_refusal(through_bytes(wire.encode_refusal(reason))) == reason
+
+
 @given(
     widths=st.dictionaries(
         st.text(min_size=1, max_size=5), st.sampled_from([0.3, 0.5, 1.0]), max_size=4
