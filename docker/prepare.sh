@@ -1,0 +1,25 @@
+#!/bin/sh
+# Once: certificates, keys and demo data, each piece into the volume of whom it belongs to.
+set -eu
+sites="hospital-a hospital-b hospital-c"
+if [ -e /volumes/server/server.pem ]; then
+    echo "The federation is prepared already."
+    exit 0
+fi
+aequa federation init /tmp/federation --sites "$(echo $sites | tr ' ' ,)" --host superlink
+python /docker/demo_data.py /tmp/data
+cp -a /tmp/federation/server/. /volumes/server/
+cp -a /tmp/data/server/. /volumes/server-data/
+# The operator needs the public keys, to register the sites, and nothing of theirs that is secret.
+mkdir -p /volumes/operator/ca /volumes/operator/operator
+cp -a /tmp/federation/ca/ca.crt /volumes/operator/ca/
+cp -a /tmp/federation/operator/. /volumes/operator/operator/
+sed -i 's#^root-certificates = .*#root-certificates = "/srv/aequa/operator/ca/ca.crt"#' /volumes/operator/operator/config.toml
+for site in $sites; do
+    mkdir -p "/volumes/operator/sites/$site"
+    cp -a "/tmp/federation/sites/$site/$site.pub" "/volumes/operator/sites/$site/"
+    cp -a "/tmp/federation/sites/$site/." "/volumes/$site/"
+    cp -a "/tmp/data/$site/." "/volumes/$site-data/"
+done
+# Nobody needs the key of the certificate authority here again; it goes with this container.
+chown -R 10001:10001 /volumes
