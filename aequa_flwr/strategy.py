@@ -453,6 +453,11 @@ class AequaStrategy(Strategy):
             before=before,
             contributions=self.state.contributions,
             switchable=frozenset(k for k, layout in self.layouts.items() if is_switchable(layout)),
+            absent={
+                name: self._model_of(name)
+                for name in self.state.num_examples
+                if name not in trained
+            },
         )
 
     def _part(self, personal: Personal, server_round: int, timeout_s: float) -> None:

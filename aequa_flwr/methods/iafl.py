@@ -1,7 +1,7 @@
 """IAFL (Wu et al. 2024): the mean of as many others' updates as one's contribution is worth."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,8 @@ _SLACK = 1e-9
 class Iafl:
     """Everybody keeps its own update and receives those of some others, drawn anew each round.
 
-    The server's model receives what the largest contributor of the round does.
+    Who is absent has no update of its own, and receives others' all the same: its model lives on
+    the server. The server's model receives what the largest contributor of the round does.
     """
 
     kappa: float = Field(
@@ -36,23 +37,24 @@ class Iafl:
 
     def share(self, seen: PersonalRound) -> Shared:
         """Move each model by the mean of its own update and those that it receives."""
-        names = list(seen.models)
-        worth = self.worth(seen.contributions, names)
+        present = list(seen.models)
+        everybody = {**seen.models, **seen.absent}
+        worth = self.worth(seen.contributions, everybody)
         models, steps = {}, {}
-        for index, name in enumerate(names):
+        for name, model in everybody.items():
+            own = [present.index(name)] if name in seen.models else []
             rng = rng_for(seen.seed, "iafl", seen.server_round, name)
-            others = [k for k in range(len(names)) if k != index]
-            count = math.ceil(worth[name] * len(others) - _SLACK)
+            others = [k for k in range(len(present)) if k not in own]
+            count = math.ceil(worth[name] * (len(present) - 1) - _SLACK)
             # In the order of the names, so that who receives the same adds up the same.
-            drawn = sorted([index, *rng.choice(others, size=count, replace=False)])
-            steps[name] = _mean(seen, drawn)
-            start = seen.server if rng.random() < self.recovery else seen.models[name]
-            models[name] = seen.moved(start, steps[name] | seen.own_statistics(index))
-        best = max(names, key=lambda name: seen.contributions.get(name, 0.0))
-        server_steps = steps[best] | seen.own_statistics(names.index(best))
-        return Shared(seen.moved(seen.server, server_steps), models)
+            drawn = sorted([*own, *rng.choice(others, size=count, replace=False)])
+            steps[name] = _mean(seen, drawn) | (seen.own_statistics(own[0]) if own else {})
+            start = seen.server if rng.random() < self.recovery else model
+            models[name] = seen.moved(start, steps[name])
+        best = max(present, key=lambda name: seen.contributions.get(name, 0.0))
+        return Shared(seen.moved(seen.server, steps[best]), models)
 
-    def worth(self, contributions: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    def worth(self, contributions: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
         """Return which part of the others' updates each of ``names`` receives."""
         most = max(contributions.values(), default=0.0)
         if most <= 0:
@@ -62,6 +64,8 @@ class Iafl:
 
 
 def _mean(seen: PersonalRound, indices: Sequence[int]) -> dict[str, npt.NDArray[np.floating]]:
+    if not indices:
+        return {}
     return {
         key: update[indices].mean(axis=0, dtype=np.float64)
         for key, update in seen.updates.items()

@@ -1,7 +1,7 @@
 """Methods that give everybody a full model of its own; the models live on the server."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,11 @@ from aequa_flwr.slim.subnet import NDArray, Params
 class PersonalRound:
     """What the server knows after a round in which everybody trained a model of its own.
 
-    ``models`` are what the present received, in the order of their names; ``server`` is the
-    server's own model before the round. ``updates`` maps each tensor to the updates (trained -
-    received) of the present, stacked along a new first axis. ``before`` and ``contributions`` are
-    everybody's, before and after the round, as far as anything is known. ``switchable`` are the
-    tensors of BatchNorm.
+    ``models`` are what the present received, in the order of their names, and ``absent`` the
+    models of all others; ``server`` is the server's own model before the round. ``updates`` maps
+    each tensor to the updates (trained - received) of the present, stacked along a new first
+    axis. ``before`` and ``contributions`` are everybody's, before and after the round, as far as
+    anything is known. ``switchable`` are the tensors of BatchNorm.
     """
 
     server_round: int
@@ -29,6 +29,7 @@ class PersonalRound:
     before: Mapping[str, float]
     contributions: Mapping[str, float]
     switchable: frozenset[str] = frozenset()
+    absent: Mapping[str, Params] = field(default_factory=dict)
 
     def moved(self, model: Params, steps: Mapping[str, npt.NDArray[np.floating]]) -> Params:
         """Return ``model`` plus ``steps``, which may leave tensors out."""
@@ -48,7 +49,7 @@ class PersonalRound:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """The server's model after a round, and those of the present."""
+    """The server's model after a round, and those of all whose model changed."""
 
     server: Params
     models: Mapping[str, Params]

@@ -78,7 +78,7 @@ def test_the_placement_changes_nothing(runs: dict[str, Path], tmp_path: Path, me
 
 
 @pytest.mark.parametrize("method", ["cgsv", "iafl"])
-def test_the_absent_keep_their_model(tmp_path: Path, method: str) -> None:
+def test_some_may_be_absent(tmp_path: Path, method: str) -> None:
     settings = SMALL | {"participation": "sample:0.5", "rounds": 3}
     contribution = "cgsv" if method == "cgsv" else "participation"
     run_in_process(

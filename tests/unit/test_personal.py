@@ -187,14 +187,20 @@ def test_batch_norm_stays_ones_own(kind: str) -> None:
     assert [float(shared.models[name]["bn"][0]) for name in "ab"] == [0.5, 1.25]
 
 
-def test_who_is_absent_is_in_no_answer() -> None:
-    evidence = seen({"w": [[1.0], [3.0]]}, [1.0, 0.5])
-    more = {**evidence.contributions, "away": 2.0}
-    away = PersonalRound(**{**vars(evidence), "contributions": more})
+def test_who_is_absent_receives_others_updates_under_iafl_and_nothing_under_cgsv() -> None:
+    evidence = seen({"w": [[1.0], [3.0], [5.0]]}, [0.6, 0.5, 0.4])
+    more = {**evidence.contributions, "away": 1.0, "idle": 0.0}
+    there = {"w": np.array([7.0], np.float32)}
+    away = PersonalRound(
+        **{**vars(evidence), "contributions": more, "absent": {"away": there, "idle": there}}
+    )
     shared = Iafl().share(away)
-    assert shared.models.keys() == {"a", "b"}
-    # The largest of all is away: the best of the present receives half of the others.
-    assert values(shared.server) == [2.0]
+    # Two of the three who joined, however many the absent are.
+    assert values(shared.models["away"])[0] in (7 + 2.0, 7 + 3.0, 7 + 4.0)
+    assert values(shared.models["idle"]) == [7.0]
+    # The largest of all is away: the server follows the best of the present, who gets 2 of 2.
+    assert values(shared.server) == values(shared.models["a"]) == [3.0]
+    assert CgsvRewards().share(CGSV, away).models.keys() == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(
