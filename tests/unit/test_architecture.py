@@ -11,6 +11,7 @@ LIBRARY = ROOT / "aequa_flwr"
 # Upstream to downstream. A module may import what stands above it, and its own room.
 ORDER = [
     "errors",
+    "naming",
     "seeding",
     "forms",
     "options",
@@ -31,6 +32,7 @@ ORDER = [
     "progress",
     "strategy",
     "record",
+    "deployment",
     "report",
     "paper",
     "cli",
@@ -47,6 +49,7 @@ ROOMS = {
     "flwr_datasets": ("data/partition.py",),
     "rich": ("cli",),
     "psutil": ("cli",),
+    "cryptography": ("deployment",),
 }
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path != LIBRARY / "__init__.py")
 
