@@ -1,3 +1,5 @@
+# Others on this machine have no business with models and messages.
+umask 027
 # systemd names the folder in which a service may write.
 state=${STATE_DIRECTORY:-$here/state}
 mkdir -p "$state"

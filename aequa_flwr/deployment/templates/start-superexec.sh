@@ -4,7 +4,6 @@ set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 @ENVIRONMENT@
 needs flower-superexec
-umask 027
 
 # The address must be one that server.pem is for. The secret keeps others, who reach the same port,
 # from taking the server's part of a run.

@@ -4,8 +4,6 @@ set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 @ENVIRONMENT@
 needs flower-superlink
-# Others on this machine have no business with models and messages.
-umask 027
 
 # Which keys are registered, and every message under way, are in the database: with it a restart
 # goes on where it stopped, without it every site has to be registered again.
