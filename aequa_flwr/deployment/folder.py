@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -60,9 +60,10 @@ def init_federation(folder: Path, plan: Plan, sites: Sequence[str], days: int) -
     try:
         _place(folder, texts)
     except BaseException:
-        # Only what is still empty, and only what we made.
-        for path in made:
-            path.rmdir()
+        # Only what we made and is empty; the error is about something else.
+        with suppress(OSError):
+            for path in made:
+                path.rmdir()
         raise
 
 

@@ -67,7 +67,8 @@ def connection_checks(folder: Path) -> list[Check]:
 
 def _chosen_sites(folder: Path, site: str | None) -> list[Path]:
     parent = folder / "sites"
-    there = sorted(path for path in parent.glob("*") if path.is_dir())
+    # A hidden folder is what an add-site left that was killed.
+    there = sorted(path for path in parent.glob("[!.]*") if path.is_dir())
     if site is None:
         return there
     chosen = [path for path in there if path.name == site]

@@ -219,6 +219,7 @@ def test_an_empty_folder_is_used_and_a_failure_leaves_it_empty(
 
 def test_adding_a_site_touches_nothing_else(aequa: Say, folder: Path) -> None:
     before = contents(folder)
+    (folder / "sites" / ".new-killed").mkdir()
     code, out, _ = aequa("add-site", folder, "--sites", "c", "--sites", "d")
     assert code == 0
     assert "2 sites more: c, d" in out
