@@ -120,8 +120,15 @@ def _tell_refused(exchange: Exchange, refused: Mapping[int, str]) -> None:
 
 
 def load_roster(path: Path) -> dict[str, int]:
-    """Return which node each name belongs to; nothing if the file is not there yet."""
+    """Return which node each name belongs to; nothing if the file is not there yet.
+
+    A folder is one with a file for each name that holds the id of its node, such as
+    ``operator/registered`` of `aequa federation init`.
+    """
     try:
+        if path.is_dir():
+            files = (file for file in path.iterdir() if not file.name.startswith("."))
+            return {file.name: int(file.read_text(encoding="utf-8")) for file in files}
         content = json.loads(path.read_text(encoding="utf-8"))
         return {str(name): int(node) for name, node in content["nodes"].items()}
     except FileNotFoundError:
@@ -133,5 +140,7 @@ def load_roster(path: Path) -> dict[str, int]:
 
 
 def save_roster(path: Path, nodes: Mapping[str, int]) -> None:
-    """Write which node each name belongs to; a reader never sees half of it."""
+    """Write which node each name belongs to; a folder is not ours to write."""
+    if path.is_dir():
+        return
     write_whole(path, json.dumps({"nodes": dict(sorted(nodes.items()))}, indent=1) + "\n")

@@ -1,7 +1,6 @@
 """A reward: a physically small network with its card, on disk; and how fair all of them are."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.errors import UserError
+from aequa_flwr.naming import SAFE_CHARACTERS, is_safe_name
 from aequa_flwr.slim.plain import PlainLayer, build_plain
 from aequa_flwr.slim.subnet import Params
 
@@ -24,7 +24,6 @@ _CARD, TENSORS_FILE = "card.json", "model.safetensors"
 _CARD_VERSION = 3
 # Bounds what a card can make us allocate; the longest vocabulary (data.schema_file) fits well.
 _MAX_CARD_BYTES = 100_000_000
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class RewardError(UserError):
@@ -75,10 +74,9 @@ class RewardCard:
 
 def safe_name(name: str) -> str:
     """Return ``name`` if it may become a file name; raises RewardError otherwise."""
-    if not _SAFE_NAME.fullmatch(name) or ".." in name:
+    if not is_safe_name(name):
         raise RewardError(
-            f"The participant name {name!r} cannot be a folder name; use letters, digits, "
-            "dots, hyphens and underscores."
+            f"The participant name {name!r} cannot be a folder name; use {SAFE_CHARACTERS}."
         )
     return name
 

@@ -12,6 +12,7 @@ from rich.console import Console
 import aequa_flwr
 from aequa_flwr.cli.data import add_data
 from aequa_flwr.cli.deliver import add_deliver
+from aequa_flwr.cli.deploy import add_federation
 from aequa_flwr.cli.doctor import add_doctor
 from aequa_flwr.cli.federation import STOP_SIGNALS
 from aequa_flwr.cli.networks import add_networks
@@ -68,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     add_deliver(commands)
     add_data(commands)
     add_networks(commands)
+    add_federation(commands)
     add_doctor(commands)
     return parser
 

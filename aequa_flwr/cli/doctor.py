@@ -14,13 +14,15 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
+from aequa_flwr.cli.checks import print_checks
 from aequa_flwr.data import found_in
+from aequa_flwr.errors import UserError
 
 _GIB = 2**30
 _NEEDS_MEMORY, _NEEDS_DISK = 2 * _GIB, 1 * _GIB
 
 
-class Problem(Exception):  # noqa: N818 - what a check raises is a finding, not a malfunction
+class Problem(UserError):  # noqa: N818 - what a check raises is a finding, not a malfunction
     """Something wrong; its text says what to do."""
 
 
@@ -45,18 +47,7 @@ def doctor_command(options: argparse.Namespace, console: Console) -> int:
     ]
     if options.data_dir is not None:
         checks.append(lambda: _data(Path(options.data_dir).expanduser()))
-    problems = 0
-    for check in checks:
-        try:
-            console.print(f"ok     {check()}", highlight=False, markup=False, soft_wrap=True)
-        except Problem as problem:
-            problems += 1
-            console.print(f"WRONG  {problem}", highlight=False, markup=False, soft_wrap=True)
-    console.print(
-        "Everything is in place." if not problems else f"{problems} thing(s) to mend.",
-        highlight=False,
-    )
-    return 1 if problems else 0
+    return print_checks(console, checks)
 
 
 def _python() -> str:

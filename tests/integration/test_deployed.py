@@ -186,6 +186,24 @@ def test_a_name_stays_with_its_node_from_run_to_run(tmp_path: Path) -> None:
     assert refused == {"hospital-a", "hospital-b"}
 
 
+def test_a_folder_of_registered_sites_is_a_roster(tmp_path: Path) -> None:
+    sites = write_sites(tmp_path)
+    registered = tmp_path / "registered"
+    registered.mkdir()
+    for name, node in (("hospital-a", 100), ("hospital-b", 777), ("hospital-c", 102)):
+        (registered / name).write_text(f"{node}\n")
+    settings = DEPLOYED | {
+        "data_dir": str(tmp_path / "server"), "roster": str(registered), "rounds": 1,
+        "join_timeout_s": 1.0,
+    }  # fmt: skip
+    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, **settings)
+    record = record_of(tmp_path / "run")
+    assert [line["name"] for line in record["participants"]] == ["hospital-a", "hospital-c"]
+    assert sorted(path.name for path in registered.iterdir()) == [
+        "hospital-a", "hospital-b", "hospital-c"
+    ]  # fmt: skip
+
+
 def test_a_second_node_of_the_same_name_is_refused_in_both_logs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

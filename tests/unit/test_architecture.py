@@ -14,6 +14,7 @@ LIBRARY = ROOT / "aequa_flwr"
 ORDER = [
     "errors",
     "files",
+    "naming",
     "seeding",
     "forms",
     "options",
@@ -35,6 +36,7 @@ ORDER = [
     "progress",
     "strategy",
     "record",
+    "deployment",
     "report",
     "paper",
     "cli",
@@ -51,6 +53,7 @@ ROOMS = {
     "flwr_datasets": ("data/partition.py",),
     "rich": ("cli",),
     "psutil": ("cli",),
+    "cryptography": ("deployment",),
 }
 MODULES = sorted(path for path in LIBRARY.rglob("*.py") if path != LIBRARY / "__init__.py")
 

@@ -1,0 +1,23 @@
+#!/bin/sh
+# The SuperNode of @SITE@. aequa-supernode.service runs this too.
+set -eu
+here=$(cd -- "$(dirname -- "$0")" && pwd)
+@ENVIRONMENT@
+needs flower-supernode
+
+# This site's own data, where its rewards go, and the port on which the SuperNode and its training
+# talk to each other.
+data=${AEQUA_DATA:-/srv/aequa/data}
+rewards=${AEQUA_REWARDS:-$state/rewards}
+port=${AEQUA_PORT:-9094}
+if [ ! -e "$data" ]; then
+    echo "$0: there is no $data; set AEQUA_DATA to the folder of this site's data." >&2
+    exit 1
+fi
+
+exec flower-supernode \
+    --superlink @ADDRESS@ \
+    --root-certificates "$here/ca.crt" \
+    --auth-supernode-private-key "$here/@SITE@.key" \
+    --host 127.0.0.1 --port "$port" \
+    --node-config "participant=\"@SITE@\" data=\"$data\" rewards=\"$rewards\""
