@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test e2e e2e-hosts e2e-docker lint bench clean
 
 help: ## list the commands
-	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## /\1|/' | awk -F'|' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## /\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
 
 setup: $(READY) ## make the virtual environment and install everything into it
 
@@ -25,6 +25,15 @@ test: $(READY) ## format, lint, types and all tests that CI runs
 	"$(BIN)/ruff" check .
 	"$(BIN)/mypy"
 	FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0 "$(BIN)/python" -m pytest
+
+e2e: $(READY) ## a federation of real processes on the loopback, with TLS and keys
+	"$(BIN)/python" -m pytest tests/e2e/test_federation.py tests/e2e/test_deployed_run.py
+
+e2e-hosts: $(READY) ## the same on four hosts, one of them cut off for a while (needs root and a lab)
+	"$(BIN)/python" -m pytest -m lab tests/lab/test_hosts.py
+
+e2e-docker: $(READY) ## the image and the compose demo (needs Docker, or a lab)
+	"$(BIN)/python" -m pytest -m lab tests/lab/test_docker.py
 
 lint: $(READY) ## format the code and fix what can be fixed
 	"$(BIN)/ruff" format .

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aequa_flwr.cli.federation import choose_port, stop_carriers
-from tests.e2e.conftest import clean_environment, run_aequa
+from tests.e2e.conftest import AEQUA, clean_environment, run_aequa
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 120.0
@@ -27,10 +27,17 @@ class Deployed:
     running: list["subprocess.Popen[bytes]"] = field(default_factory=list)
     superexec: "subprocess.Popen[bytes]" = field(init=False)
 
-    def start(self, script: str | Path, log: str, **env: str) -> "subprocess.Popen[bytes]":
+    @property
+    def aequa(self) -> str:
+        return str(AEQUA)
+
+    def start(
+        self, script: str | Path, log: str, host: str = "", **env: str
+    ) -> "subprocess.Popen[bytes]":
+        """Start a script, on this machine or on a ``host`` that is a network namespace."""
         with (self.top / log).open("wb") as file:
             process = subprocess.Popen(
-                [self.folder / script],
+                [*_on(host), self.folder / script],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -62,8 +69,14 @@ class Deployed:
             process.wait(timeout=10)
 
 
+def _on(host: str) -> tuple[str, ...]:
+    return ("ip", "netns", "exec", host) if host else ()
+
+
 @contextmanager
-def deploy(top: Path, sites: Sequence[str]) -> Iterator[Deployed]:
+def deploy(
+    top: Path, sites: Sequence[str], address: str = HOST, host: str = ""
+) -> Iterator[Deployed]:
     """Start a SuperLink and a SuperExec below ``top``, and register ``sites``; stop it all."""
     env = clean_environment(top / "home")
     env["E2E_MARK"] = str(top)
@@ -71,25 +84,27 @@ def deploy(top: Path, sites: Sequence[str]) -> Iterator[Deployed]:
     federation = Deployed(top, top / "our federation", choose_port(None), env)
     done = run_aequa(
         *("federation", "init", str(federation.folder), "--sites", ",".join(sites)),
-        *("--host", HOST, "--port", str(federation.port)),
+        *("--host", address, "--port", str(federation.port)),
         cwd=top,
         env=env,
     )
     assert done.returncode == 0, done.stderr
     try:
-        link = federation.start("server/start-superlink.sh", "link.log")
-        federation.superexec = federation.start("server/start-superexec.sh", "exec.log")
+        link = federation.start("server/start-superlink.sh", "link.log", host)
+        federation.superexec = federation.start("server/start-superexec.sh", "exec.log", host)
         federation.wait_for("Uvicorn running on https://", "link.log", link)
-        done = run_script(federation, "operator/register-sites.sh")
+        done = run_script(federation, "operator/register-sites.sh", host)
         assert done.returncode == 0, done.stderr
         yield federation
     finally:
         federation.stop()
 
 
-def run_script(federation: Deployed, script: str) -> "subprocess.CompletedProcess[str]":
+def run_script(
+    federation: Deployed, script: str, host: str = ""
+) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [federation.folder / script],
+        [*_on(host), federation.folder / script],
         env=federation.env,
         capture_output=True,
         text=True,
