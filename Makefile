@@ -33,7 +33,7 @@ e2e-hosts: $(READY) ## the same on four hosts, one of them cut off for a while (
 	"$(BIN)/python" -m pytest -m lab tests/lab/test_hosts.py
 
 e2e-docker: $(READY) ## the image and the compose demo (needs Docker, or a lab)
-	"$(BIN)/python" -m pytest -m lab tests/lab/test_docker.py
+	"$(BIN)/python" -m pytest -m lab -s tests/lab/test_docker.py
 
 lint: $(READY) ## format the code and fix what can be fixed
 	"$(BIN)/ruff" format .

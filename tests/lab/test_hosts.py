@@ -19,7 +19,7 @@ from tests.e2e.conftest import run_aequa
 from tests.e2e.deployed import Deployed, deploy
 from tests.integration.sites import write_sites
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts")]
 LAB = Path(os.environ.get("AEQUA_LAB", Path(__file__).parents[3] / "shared" / "lab"))
 SERVER, SITES = "10.77.0.1", ("hospital-a", "hospital-b", "hospital-c")
 CUT_S = 20.0
@@ -65,9 +65,7 @@ def start_sites(federation: Deployed, top: Path) -> None:
         )
 
 
-def test_a_site_that_is_cut_off_comes_back_and_the_record_says_so(
-    hosts: None, tmp_path: Path
-) -> None:
+def test_a_site_that_is_cut_off_comes_back_and_the_record_says_so(tmp_path: Path) -> None:
     write_sites(tmp_path)
     with deploy(tmp_path, SITES, address=SERVER, host="h1") as federation:
         start_sites(federation, tmp_path)
@@ -108,7 +106,7 @@ def test_a_site_that_is_cut_off_comes_back_and_the_record_says_so(
         assert (stored / "model.safetensors").exists()
 
 
-def test_a_site_that_is_away_at_the_end_gets_its_reward_later(hosts: None, tmp_path: Path) -> None:
+def test_a_site_that_is_away_at_the_end_gets_its_reward_later(tmp_path: Path) -> None:
     write_sites(tmp_path)
     with deploy(tmp_path, SITES, address=SERVER, host="h1") as federation:
         start_sites(federation, tmp_path)
