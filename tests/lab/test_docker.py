@@ -37,9 +37,9 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         capture_output=True,
         text=True,
     ).stdout
-    pairs = (line.split("=", 1) for line in exported.split("\0") if "=" in line)
+    pairs = (line.partition("=") for line in exported.split("\0") if line)
     try:
-        yield dict(pairs)  # type: ignore[arg-type]  # split at one "=" gives two
+        yield {key: value for key, _, value in pairs}
     finally:
         subprocess.run([LAB / "dockerd", "stop", folder], check=True)
 
