@@ -151,7 +151,9 @@ def describe(progress: Progress) -> tuple[str, str]:
     if progress.accuracy is not None:
         notes.append(f"accuracy {progress.accuracy:.1%}")
     if progress.seconds_left is not None and progress.fraction < 1:
-        notes.append(f"about {duration(progress.seconds_left)} left")
+        waits = progress.stage == "join"
+        left = duration(progress.seconds_left)
+        notes.append(f"waiting at most {left}" if waits else f"about {left} left")
     return text, ", ".join(notes)
 
 

@@ -227,6 +227,11 @@ def test_the_app_carries_the_config_whatever_it_contains(tmp_path: Path) -> None
     [
         (Progress("join", 3, 10), "Participants joining: 3 of 10", ""),
         (
+            Progress("join", 3, 10, seconds_left=75.0),
+            "Participants joining: 3 of 10",
+            "waiting at most 1 min 15 s",
+        ),
+        (
             Progress("training", 3, 40, 0.5, 0.912, 75.0),
             "Training together: round 3 of 40",
             "accuracy 91.2%, about 1 min 15 s left",
