@@ -4,6 +4,7 @@ They stand on a white ground of their own, so they are the same on light and dar
 differ by dashes, order or text as well as by colour.
 """
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -216,14 +217,12 @@ def _bars(place: Place, compared: _Compared) -> Figure | None:
         return None
     series = _series(compared)
     ticks = tuple((float(i), str(i + 1)) for i in range(len(people)))
-    chart = Chart(
-        Axis("Participant", -0.5, len(people) - 0.5, ticks),
-        _from_zero(value for group in series for value in group.values.values()),
-    )
+    heights = _bar_axis([value for group in series for value in group.values.values()])
+    chart = Chart(Axis("Participant", -0.5, len(people) - 0.5, ticks), heights)
     step = 0.84 / len(series)
     marks = [
         chart.line(
-            [(x, 0.0), (x, group.values[name])],
+            [(x, heights.low), (x, group.values[name])],
             f"bar {group.css}",
             f"{name}, {group.name}: {100 * group.values[name]:.2f}%",
         )
@@ -241,7 +240,7 @@ def _bars(place: Place, compared: _Compared) -> Figure | None:
     # 368 is what the axes leave; a bar takes nine tenths of its room, and is never a block.
     thickness = min(12.0, 0.9 * step * 368 / len(people))
     body = (
-        f"<style>.bar{{stroke-width:{thickness:.2f}}}</style>"
+        f"<style>.bar{{stroke-width:{thickness:.2f}}}.head{{font-size:12px}}</style>"
         + _panel(_EDGE, _HEAD, chart.svg(title, marks))
         + _key(series, _HEAD + _HEIGHT + 12)
     )
@@ -274,10 +273,17 @@ def _key(series: Iterable[_Series], y: float) -> str:
     return "".join(parts)
 
 
-def _from_zero(values: Iterable[float]) -> Axis:
-    """Return an axis of accuracies that begins at 0, where bars have to begin."""
-    usual = axis("Accuracy", [0.0, *values])
-    return replace(usual, low=0.0, ticks=tuple(tick for tick in usual.ticks if tick[0] >= 0))
+def _bar_axis(values: Sequence[float]) -> Axis:
+    """Return an axis of accuracies that begins at tens of per cent, and says where.
+
+    Bars from 0 look all alike where everybody has 80 % and more.
+    """
+    base = max(0.0, math.floor(10 * min(values, default=0.0) - 0.5) / 10)
+    usual = axis(f"Accuracy (bars from {base:.0%})", [base, *values])
+    # 1e-9: a tick at 7 x 0.1 is a little above 0.7, or below.
+    return replace(
+        usual, low=base, ticks=tuple(tick for tick in usual.ticks if tick[0] > base - 1e-9)
+    )
 
 
 def _training_time(place: Place, runs: Runs) -> Figure:
