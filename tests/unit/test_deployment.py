@@ -361,7 +361,7 @@ def test_the_scripts_start_flower_from_wherever_they_are(folder: Path, tmp_path:
         *("--root-certificates", f"{site}/ca.crt"),
         *("--auth-supernode-private-key", f"{site}/a.key"),
         *("--host", "127.0.0.1", "--port", "9094"),
-        *("--node-config", f'participant="a" data="{data}"'),
+        *("--node-config", f'participant="a" data="{data}" rewards="{state}/rewards"'),
     ]
     assert f"FLWR_HOME={state}/flwr" in env
 
