@@ -17,6 +17,7 @@ from tests.e2e.deployed import Deployed, deploy
 from tests.integration.in_process import run_in_process
 from tests.unit.data_files import load
 
+pytestmark = pytest.mark.long
 SIZES = (500, 250, 120)
 SETTINGS: dict[str, Any] = {
     "dataset": "arrays", "network": "small-cnn", "participants": 3, "rounds": 2,
