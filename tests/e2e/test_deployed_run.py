@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aequa_flwr.cli.federation import write_app
+from aequa_flwr.config import RunConfig
 from aequa_flwr.data import save_schema
 from aequa_flwr.rewards import load_card, load_reward
 from tests.e2e.conftest import run_aequa
@@ -169,3 +172,34 @@ def test_a_second_node_of_the_same_name_is_refused_by_name(both: Both) -> None:
     assert any("node" in reason for reason in reasons), record["failures"]
     # The impostor's own log says so too.
     assert "refused this node" in federation.log("impostor.log")
+
+
+def test_a_node_of_another_version_is_refused_and_the_others_go_on(both: Both) -> None:
+    federation, top = both.federation, both.run.parent
+    old = both.record["participants"][1]["name"]
+    config = RunConfig.parse(
+        {key.replace("_", "-"): value for key, value in SETTINGS.items()}
+        | {"data-dir": str(top / "server"), "output": str(top / "old"), "rounds": 1}
+        | {"contribution": "data-size", "join-timeout-s": 30.0}
+    )
+    app = top / "app"
+    write_app(app, config)
+    # The code of a run travels with it, so an old node is one whose part of it says so.
+    client = app / "client_app" / "app.py"
+    text = client.read_text(encoding="utf-8")
+    spoken = f"keeps=keeps, protocol=1 if {old!r} in hosted else wire.PROTOCOL_VERSION)"
+    assert "keeps=keeps)" in text
+    client.write_text(text.replace("keeps=keeps)", spoken), encoding="utf-8")
+    subprocess.run(["flwr", "run", app, "aequa"], env=federation.operator_env(), check=True)
+    deadline = time.monotonic() + 240
+    record: dict[str, Any] = {"status": "running"}
+    while record["status"] == "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+        if (top / "old" / "record.json").exists():
+            record = json.loads((top / "old" / "record.json").read_text(encoding="utf-8"))
+    assert record["status"] == "completed"
+    assert old not in [line["name"] for line in record["participants"]]
+    reasons = [failure["reason"] for failure in record["failures"]]
+    assert any("speaks protocol 1 and the server" in reason for reason in reasons), reasons
+    assert any("install the same version" in reason for reason in reasons)
