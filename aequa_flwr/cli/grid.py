@@ -74,10 +74,7 @@ class Place:
 
 
 class Board:
-    """The lines so far; on disk after each change, and the page with the tables.
-
-    ``command`` is what the page says it was made with.
-    """
+    """The lines so far; on disk after each change. ``command`` is what their page says."""
 
     def __init__(self, path: Path, grid: Grid, lines: Iterable[Line], *, command: str) -> None:
         self._path, self._command = path, command
@@ -100,7 +97,6 @@ class Board:
         if any(self._lines.get(pair) != line for pair, line in new.items()):
             self._lines |= new
             save_results(self._path, self.lines)
-            self.save_page()
 
     def save_page(self) -> Path:
         """Write the page of the lines so far, and return where it is."""
@@ -236,6 +232,7 @@ class GridRunner:
         if record.status != "completed":
             how = f"failed: {record.reason}"
         self._view.end(self._name(job), how)
+        self._board.save_page()
 
     def _outcome(self, job: Job, code: int) -> RunRecord:
         """Return the run's record; one that says failed unless everything really happened."""
