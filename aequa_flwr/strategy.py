@@ -110,7 +110,6 @@ class AequaStrategy(Strategy):
         self.calibrate = calibrate
         self.on_state = on_state
         self.on_progress = on_progress
-        self._nodes: dict[str, int] = {}
         self._asked: dict[int, dict[str, float]] = {}
         self._trained: dict[str, float] = {}
         self._num_scored = 0
@@ -167,7 +166,7 @@ class AequaStrategy(Strategy):
         widths = self.method.receives(present, self.state.contributions)
         self._asked = {}
         for name, width in widths.items():
-            self._asked.setdefault(self._nodes[name], {})[name] = width
+            self._asked.setdefault(self.roster.nodes[name], {})[name] = width
         return [
             make_message(
                 node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, asked)
@@ -280,7 +279,6 @@ class AequaStrategy(Strategy):
         self._check_quorum(len(num_examples))
         if (missing := self.num_participants - len(num_examples)) > 0:
             self._fail(0, {"(unknown)": f"{missing} expected participants did not join"})
-        self._nodes = self.roster.nodes
         self._update(num_examples=num_examples)
 
     def _tell_joined(self, count: int, seconds_left: float) -> None:
@@ -309,7 +307,7 @@ class AequaStrategy(Strategy):
         """
         names = [name for name in self.state.levels if name in self.roster.keepers]
         self.on_progress(Progress("delivery", 0, len(names), fraction=1.0))
-        failed = deliver(self._exchange, self._nodes, reward_of, names, timeout_s)
+        failed = deliver(self._exchange, self.roster.nodes, reward_of, names, timeout_s)
         self._fail(
             self.state.server_round,
             {name: f"{UNDELIVERED}: {reason}" for name, reason in failed.items()},
@@ -320,7 +318,7 @@ class AequaStrategy(Strategy):
     def _assess(self, timeout_s: float) -> None:
         """Let participants train alone where that is asked for; open the ledger."""
         estimator = self.assessor.estimator
-        if self._trains_alone and not self.state.standalone:
+        if self._trains_alone:
             names = list(self.state.num_examples)
             self.on_progress(Progress("contribution", 0, len(names)))
             queues, _ = self._whole_models(
@@ -348,7 +346,10 @@ class AequaStrategy(Strategy):
 
     @property
     def _trains_alone(self) -> bool:
-        return self.assessor.estimator.needs.standalone or self.measure_alone
+        """Whether standalone models are wanted, and their accuracies not known already."""
+        wanted = self.assessor.estimator.needs.standalone or self.measure_alone
+        ends_so = self.personal is not None and not self.personal.together
+        return (wanted or ends_so) and not self.state.standalone
 
     def _assess_round(self, server_round: int, common: Mapping[str, Params]) -> None:
         """Bring the contributions up to date; ``state`` still holds what was received."""
@@ -379,7 +380,7 @@ class AequaStrategy(Strategy):
     ) -> tuple[dict[int, list[Message]], dict[int, list[tuple[str, ...]]]]:
         """Return messages whose replies hold whole models, and the names that each is about."""
         model_bytes = sum(value.nbytes for value in self.state.params.values())
-        parts = share_out(self._nodes, self.state.num_examples, model_bytes)
+        parts = share_out(self.roster.nodes, self.state.num_examples, model_bytes)
         queues = {
             node: [make_message(node, kind, server_round, task(names)) for names in chunks]
             for node, chunks in parts.items()
@@ -395,7 +396,7 @@ class AequaStrategy(Strategy):
         self._fail(0, answer.refused)
         measured, models = dict(self.state.standalone), dict(self.state.personal)
         for name, params in answer.models.items():
-            if self._nodes.get(name) != node or name in measured:
+            if self.roster.nodes.get(name) != node or name in measured:
                 self._fail(0, {name: "a standalone model that nobody asked for was dropped"})
                 continue
             # At the full width: alone, a participant has no reason to train a smaller model.

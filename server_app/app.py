@@ -14,12 +14,12 @@ from flwr.serverapp import Grid, ServerApp
 
 from aequa_flwr import __version__
 from aequa_flwr.config import RunConfig
-from aequa_flwr.contribution import Assessor, build_estimator, check_needs
+from aequa_flwr.contribution import Assessor
 from aequa_flwr.data import Dataset, FederatedData, federated_data
 from aequa_flwr.errors import UserError
 from aequa_flwr.forms import read_participation
 from aequa_flwr.joining import load_roster, save_roster
-from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime, build_personal
+from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime, build_parts
 from aequa_flwr.progress import ProgressWriter
 from aequa_flwr.record import (
     RECORD_FILE,
@@ -113,14 +113,12 @@ class _Keeper:
 
 
 def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
-    estimator = build_estimator(config.contribution)
-    check_needs(
+    estimator, personal = build_parts(
+        config.method,
         config.contribution,
-        estimator,
         validation=config.validation,
         participants=config.participants,
     )
-    personal = build_personal(config.method, estimator)
     standalone = load_standalone(config)
     data = federated_data(config.data_spec)
     schema = data.dataset.schema

@@ -20,11 +20,11 @@ from aequa_flwr.cli.federation import (
 )
 from aequa_flwr.cli.show import ProgressView, show_record
 from aequa_flwr.config import DATASETS, RunConfig
-from aequa_flwr.contribution import METHODS, build_estimator, check_needs
+from aequa_flwr.contribution import METHODS
 from aequa_flwr.data import FederatedData, Say, federated_data
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
-from aequa_flwr.methods import METHOD_KINDS, build_personal
+from aequa_flwr.methods import METHOD_KINDS, build_parts
 from aequa_flwr.progress import ProgressReader
 from aequa_flwr.record import (
     RECORD_FILE,
@@ -145,14 +145,12 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
 def check_settings(config: RunConfig) -> None:
     """Raise UserError for settings that no data can make possible on this machine."""
     choose_compute(config.device, config.precision)
-    estimator = build_estimator(config.contribution)
-    check_needs(
+    build_parts(
+        config.method,
         config.contribution,
-        estimator,
         validation=config.validation,
         participants=config.participants,
     )
-    build_personal(config.method, estimator)
     load_standalone(config)
 
 

@@ -3,7 +3,7 @@
 from aequa_flwr.methods.aequa import Aequa
 from aequa_flwr.methods.allocating import FairAllocation
 from aequa_flwr.methods.attendance import Attendance
-from aequa_flwr.methods.choosing import METHOD_KINDS, build_personal
+from aequa_flwr.methods.choosing import METHOD_KINDS, build_parts, build_personal
 from aequa_flwr.methods.personal import Personal, PersonalRound
 from aequa_flwr.methods.training_time import TrainingTime
 
@@ -15,5 +15,6 @@ __all__ = [
     "Personal",
     "PersonalRound",
     "TrainingTime",
+    "build_parts",
     "build_personal",
 ]

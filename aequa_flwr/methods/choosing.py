@@ -5,7 +5,7 @@ from typing import Protocol
 
 from pydantic.dataclasses import dataclass
 
-from aequa_flwr.contribution import ContributionEstimator
+from aequa_flwr.contribution import ContributionEstimator, build_estimator, check_needs
 from aequa_flwr.errors import UsageError
 from aequa_flwr.methods.cgsv import CgsvRewards
 from aequa_flwr.methods.iafl import Iafl
@@ -56,3 +56,12 @@ METHOD_KINDS: Mapping[str, type[_Kind]] = {
 def build_personal(text: str, estimator: ContributionEstimator) -> Personal | None:
     """Return the baseline that a setting names, None for Aequa; raises MethodError."""
     return Choice("method", METHOD_KINDS, MethodError).build(text).personal(estimator)
+
+
+def build_parts(
+    method: str, contribution: str, *, validation: bool, participants: int
+) -> tuple[ContributionEstimator, Personal | None]:
+    """Return what two settings name; raises a UsageError if this federation cannot have it."""
+    estimator = build_estimator(contribution)
+    check_needs(contribution, estimator, validation=validation, participants=participants)
+    return estimator, build_personal(method, estimator)

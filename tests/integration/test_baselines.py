@@ -56,6 +56,16 @@ def test_standalone_gains_nothing_and_trains_nothing_together(runs: dict[str, Pa
     assert record["measures"]["accuracy"] == best
 
 
+def test_standalone_ends_with_its_models_whatever_the_contribution(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    settings = {**SMALL, "measure_alone": False, "contribution": "data-size"}
+    run_in_process(tmp_path / "run", num_nodes=2, method="standalone", **settings)
+    record, usual = record_of(tmp_path / "run"), record_of(runs["standalone"])
+    rewards = [p["reward_accuracy"] for p in record["participants"]]
+    assert rewards == [p["reward_accuracy"] for p in usual["participants"]]
+
+
 def test_fedavg_ft_is_fedavg_until_the_last_epoch(runs: dict[str, Path], tmp_path: Path) -> None:
     run_in_process(tmp_path / "plain", num_nodes=1, p_min=1.0, **SMALL)
     plain, tuned = record_of(tmp_path / "plain"), record_of(runs["fedavg-ft"])
