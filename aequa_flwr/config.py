@@ -12,6 +12,9 @@ from aequa_flwr.errors import UsageError
 from aequa_flwr.forms import Spec, read_behaviours, read_participation, read_partition
 
 T = TypeVar("T")
+# The environment's name for where `aequa` was started: a user's own network that lies there is
+# found without being installed.
+IMPORT_PATH = "AEQUA_IMPORT_PATH"
 Value = str | int | float | bool
 DatasetName = Literal[
     "digits",

@@ -3,25 +3,31 @@
 import argparse
 import os
 import signal
+import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
 
 import aequa_flwr
-from aequa_flwr.cli.data import add_data
-from aequa_flwr.cli.deliver import add_deliver
-from aequa_flwr.cli.deploy import add_federation
-from aequa_flwr.cli.doctor import add_doctor
 from aequa_flwr.cli.federation import STOP_SIGNALS
-from aequa_flwr.cli.networks import add_networks
-from aequa_flwr.cli.paper import add_paper
-from aequa_flwr.cli.run import add_run
-from aequa_flwr.cli.show import show_record
+from aequa_flwr.config import IMPORT_PATH
 from aequa_flwr.errors import UserError
-from aequa_flwr.record import load_record
-from aequa_flwr.slim.networks.own import IMPORT_PATH
+
+# A command, the module that describes and runs it, and its line in the list of commands. Only the
+# module of the command that is run is imported: torch alone takes seconds.
+_COMMANDS = {
+    "run": ("run", "simulate a federation on this machine and reward its participants"),
+    "report": ("report", "show the result of a run"),
+    "paper": ("paper", "run a grid of experiments, go on where it stopped"),
+    "deliver": ("deliver", "send the rewards of a run to those who were away when it ended"),
+    "data": ("data", "prepare a data set and say what is in it"),
+    "networks": ("networks", "list the networks, or check your own"),
+    "federation": ("deploy", "write and check what a federation on real machines needs"),
+    "doctor": ("doctor", "say what is missing or wrong on this machine"),
+}
 
 
 def run_command_line(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +37,8 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
     # Every way to be stopped leaves as little behind as Ctrl-C.
     for stop in STOP_SIGNALS:
         signal.signal(stop, _interrupt)
-    options = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser(arguments).parse_args(arguments)
     console = Console()
     try:
         return int(options.command(options, console))
@@ -54,30 +61,20 @@ def _complain(text: str) -> None:
     Console(stderr=True).print(f"aequa: {text}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="aequa", description="Fair rewards in federated learning, on Flower."
     )
     parser.add_argument("--version", action="version", version=aequa_flwr.__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add_run(commands)
-    report = commands.add_parser("report", help="show the result of a run")
-    report.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
-    report.set_defaults(command=_report)
-    add_paper(commands)
-    add_deliver(commands)
-    add_data(commands)
-    add_networks(commands)
-    add_federation(commands)
-    add_doctor(commands)
+    # None of the options before the command takes a value.
+    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, (module, says) in _COMMANDS.items():
+        command = commands.add_parser(name, help=says)
+        if name == wanted:
+            import_module(f"aequa_flwr.cli.{module}").describe(command)
     return parser
-
-
-def _report(options: argparse.Namespace, console: Console) -> int:
-    record = load_record(options.run)
-    show_record(console, record, options.run if options.run.is_dir() else options.run.parent)
-    return 0
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

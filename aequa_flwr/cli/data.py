@@ -18,16 +18,12 @@ from aequa_flwr.errors import UserError
 _MOST_CLASSES = 20
 
 
-def add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Describe the command and its options."""
-    parser = commands.add_parser(
-        "data",
-        help="prepare a data set and say what is in it",
-        description=(
-            "Decode a data set into the cache, where every run finds it, and say what is in it. "
-            "With --schema also write what all sites of a federation must agree on: classes, "
-            "form of the examples, normalisation, vocabulary."
-        ),
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Say what the command does, and its options."""
+    parser.description = (
+        "Decode a data set into the cache, where every run finds it, and say what is in it. "
+        "With --schema also write what all sites of a federation must agree on: classes, "
+        "form of the examples, normalisation, vocabulary."
     )
     add = parser.add_argument
     add("--dataset", required=True, help=f"one of {', '.join(DATASETS)}")

@@ -12,16 +12,12 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.record import REWARDS_FOLDER, ROSTER_FILE, load_record
 
 
-def add_deliver(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Describe the command and its options."""
-    parser = commands.add_parser(
-        "deliver",
-        help="send the rewards of a run to those who were away when it ended",
-        description=(
-            "Send every reward that still lies in the folder of a run on a real federation to its "
-            "participant's own node, and to no other, and remove it here once it is stored there. "
-            "Run it on the server's machine."
-        ),
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Say what the command does, and its options."""
+    parser.description = (
+        "Send every reward that still lies in the folder of a run on a real federation to its "
+        "participant's own node, and to no other, and remove it here once it is stored there. "
+        "Run it on the server's machine."
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     parser.add_argument(

@@ -9,7 +9,7 @@ from aequa_flwr.cli.checks import print_checks
 from aequa_flwr.deployment import (
     Plan,
     add_sites,
-    connection_checks,
+    connection_check,
     file_checks,
     init_federation,
     parse_hosts,
@@ -21,12 +21,10 @@ from aequa_flwr.deployment import (
 _DAYS = 397
 
 
-def add_federation(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Describe the commands and their options."""
-    parser = commands.add_parser(
-        "federation",
-        help="write and check what a federation on real machines needs",
-        description="Write and check certificates, keys, commands and services of a federation.",
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Say what the command does, and its options."""
+    parser.description = (
+        "Write and check certificates, keys, commands and services of a federation."
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_init(actions)
@@ -71,6 +69,11 @@ def _add_check(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     _add_folder(check, "the federation's folder, or the copy of server/ or sites/NAME/ here")
     check.add_argument("--site", metavar="NAME", help="only the files of this site")
     check.add_argument("--connect", action="store_true", help="also connect to the server")
+    check.add_argument(
+        "--starting",
+        action="store_true",
+        help="as the start scripts do: say only what is wrong; the server may come later",
+    )
     check.set_defaults(command=_check_command)
 
 
@@ -134,8 +137,8 @@ def _check_command(options: argparse.Namespace, console: Console) -> int:
     folder = _folder(options)
     checks = file_checks(folder, options.site)
     if options.connect:
-        checks += connection_checks(folder)
-    return print_checks(console, checks)
+        checks.append(connection_check(folder, must_answer=not options.starting))
+    return print_checks(console, checks, only_problems=options.starting)
 
 
 def _renew_command(options: argparse.Namespace, console: Console) -> int:

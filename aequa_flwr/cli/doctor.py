@@ -26,9 +26,8 @@ class Problem(UserError):  # noqa: N818 - what a check raises is a finding, not 
     """Something wrong; its text says what to do."""
 
 
-def add_doctor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Describe the command and its options."""
-    parser = commands.add_parser("doctor", help="say what is missing or wrong on this machine")
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Say what the command does, and its options."""
     parser.add_argument("--data-dir", help="also look for data sets in this folder")
     parser.set_defaults(command=doctor_command)
 

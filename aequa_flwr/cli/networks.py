@@ -14,16 +14,12 @@ _WIDTHS = (0.25, 0.5, 0.75, 1.0)
 _WORDS_PER_TEXT = 20
 
 
-def add_networks(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Describe the command and its options."""
-    parser = commands.add_parser(
-        "networks",
-        help="list the networks, or check your own",
-        description=(
-            "List the networks with parameters, multiply-adds of one example and file size at "
-            "four widths, on the data that the paper uses them for. With NAME only that one; "
-            "your own (package.module:function) is put to the test first."
-        ),
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Say what the command does, and its options."""
+    parser.description = (
+        "List the networks with parameters, multiply-adds of one example and file size at "
+        "four widths, on the data that the paper uses them for. With NAME only that one; "
+        "your own (package.module:function) is put to the test first."
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="a network, also your own")
     parser.add_argument("--shape", help="of one example, e.g. 3,32,32 for images or 13 for numbers")

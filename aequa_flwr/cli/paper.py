@@ -36,25 +36,21 @@ from aequa_flwr.training import choose_compute
 _MEMORY_OF_A_RUN = 3 * 2**30
 
 
-def add_paper(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Describe the command and its options."""
-    parser = commands.add_parser(
-        "paper",
-        help="run a grid of experiments, go on where it stopped",
-        description=(
-            "Run every combination of settings that a TOML file plans, one after the other or "
-            "several at once. Start it again to go on after an interruption: finished runs are "
-            "not repeated, failed ones are. Runs share prepared data and standalone models. Exits "
-            "with 0 only if every run was completed."
-        ),
-        epilog=(
-            "The file has [[experiment]] tables with a name (one of "
-            f"{', '.join(EXPERIMENTS)}) and settings of `aequa run`; a list of values makes a run "
-            "of each. The output folder has results.jsonl, a line for each finished run; "
-            "results.md, its tables and figures with the paper's numbers beside ours; and runs/, "
-            "where every run has its folder as `aequa run` leaves it, but for its rewards: "
-            "they are large, and removed once the run's line is written."
-        ),
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Say what the command does, and its options."""
+    parser.description = (
+        "Run every combination of settings that a TOML file plans, one after the other or "
+        "several at once. Start it again to go on after an interruption: finished runs are "
+        "not repeated, failed ones are. Runs share prepared data and standalone models. Exits "
+        "with 0 only if every run was completed."
+    )
+    parser.epilog = (
+        "The file has [[experiment]] tables with a name (one of "
+        f"{', '.join(EXPERIMENTS)}) and settings of `aequa run`; a list of values makes a run "
+        "of each. The output folder has results.jsonl, a line for each finished run; "
+        "results.md, its tables and figures with the paper's numbers beside ours; and runs/, "
+        "where every run has its folder as `aequa run` leaves it, but for its rewards: "
+        "they are large, and removed once the run's line is written."
     )
     add = parser.add_argument
     add("grid", type=Path, metavar="GRID.toml", help="the file that plans the runs")

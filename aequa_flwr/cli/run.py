@@ -52,21 +52,17 @@ _COMPLETED = "finished:completed"
 _POLL_S = 0.2
 
 
-def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Describe the command and its options."""
-    parser = commands.add_parser(
-        "run",
-        help="simulate a federation on this machine and reward its participants",
-        description=(
-            "Simulate a federation on this machine: every participant's contribution is assessed, "
-            "one slimmable network is trained together, and each participant is given a "
-            "sub-network worth its contribution. Exits with 0 only if all of it happened."
-        ),
-        epilog=(
-            "Every other setting is reached with --set KEY=VALUE; the keys are: "
-            + ", ".join(sorted(key for key in _keys() if key not in _OPTIONS))
-            + ". Without an option the data set's own setting applies."
-        ),
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Say what the command does, and its options."""
+    parser.description = (
+        "Simulate a federation on this machine: every participant's contribution is assessed, "
+        "one slimmable network is trained together, and each participant is given a "
+        "sub-network worth its contribution. Exits with 0 only if all of it happened."
+    )
+    parser.epilog = (
+        "Every other setting is reached with --set KEY=VALUE; the keys are: "
+        + ", ".join(sorted(key for key in _keys() if key not in _OPTIONS))
+        + ". Without an option the data set's own setting applies."
     )
     add = parser.add_argument
     add("--method", help=f"one of {', '.join(METHOD_KINDS)} (default aequa); others are baselines")

@@ -35,8 +35,17 @@ _SERVER, _SITE = "start-superexec.sh", "start-supernode.sh"
 _ADDRESS_OPTIONS = {_SERVER: "--runtime-api-address", _SITE: "--superlink"}
 
 
+# OpenSSL's numbers for what is wrong with a certificate (X509_V_ERR_... in x509_vfy.h).
+_NOT_YET_VALID, _HAS_EXPIRED = 9, 10
+_OTHER_HOST = (62, 64)
+
+
 class DueSoon(UserError):  # noqa: N818 - a finding, not a malfunction
     """Not wrong yet."""
+
+
+class UnreachableError(FolderError):
+    """The server does not answer, which may pass."""
 
 
 def file_checks(folder: Path, site: str | None = None) -> list[Check]:
@@ -56,13 +65,29 @@ def file_checks(folder: Path, site: str | None = None) -> list[Check]:
     return checks
 
 
-def connection_checks(folder: Path) -> list[Check]:
-    """Return the check that the server answers with a certificate that its CA vouches for."""
+def connection_check(folder: Path, *, must_answer: bool = True) -> Check:
+    """Return the check that the server shows a certificate that its CA vouches for.
+
+    Unless it ``must_answer`` a server that cannot be reached is well: it may come later.
+    """
+
+    def check() -> str:
+        try:
+            return _connects(folder)
+        except UnreachableError as error:
+            if must_answer:
+                raise
+            return str(error)
+
+    return check
+
+
+def _connects(folder: Path) -> str:
     script = next((s for s in (_SITE, _SERVER) if (folder / s).is_file()), None)
     if script is not None:
-        return [lambda: _answers(*_address(folder / script, script), folder / "ca.crt")]
+        return _answers(*_address(folder / script, script), folder / "ca.crt", script)
     plan = read_plan(folder)
-    return [lambda: _answers(plan.hosts[0], plan.port, folder / "ca" / "ca.crt")]
+    return _answers(plan.hosts[0], plan.port, folder / "ca" / "ca.crt", f"sites/NAME/{_SITE}")
 
 
 def _chosen_sites(folder: Path, site: str | None) -> list[Path]:
@@ -225,7 +250,7 @@ def _pair_fits(top: Path, private: Path, public: Path) -> str:
     return f"{shown[1]} is the public key of {shown[0]}."
 
 
-def _answers(host: str, port: int, authority: Path) -> str:
+def _answers(host: str, port: int, authority: Path, script: str) -> str:
     address = join_address(host, port)
     try:
         context = ssl.create_default_context(cafile=str(authority))
@@ -238,19 +263,39 @@ def _answers(host: str, port: int, authority: Path) -> str:
         ):
             return f"{address} answers with a certificate that {authority.name} vouches for."
     except ssl.SSLCertVerificationError as error:
-        raise CertificateError(
-            f"{address} shows a certificate that cannot be trusted ({error.verify_message}); "
-            "check the server's server.pem, and that ca.crt here is the operator's."
-        ) from None
+        raise CertificateError(_why_not_trusted(error, host, port, authority, script)) from None
     except ssl.SSLError as error:
         raise FolderError(
             f"{address} does not speak TLS ({error.reason}); is something else on that port?"
         ) from None
     except OSError as error:
-        raise FolderError(
+        raise UnreachableError(
             f"{address} cannot be reached ({error.strerror or error}); is the SuperLink running, "
             "and does the firewall pass that port?"
         ) from None
+
+
+def _why_not_trusted(
+    error: ssl.SSLCertVerificationError, host: str, port: int, authority: Path, script: str
+) -> str:
+    shows = f"The server.pem of the server at {join_address(host, port)}"
+    if error.verify_code == _HAS_EXPIRED:
+        return (
+            f"{shows} has expired; the operator makes a new one with `aequa federation renew DIR`, "
+            "copies it to the server and restarts the SuperLink."
+        )
+    if error.verify_code == _NOT_YET_VALID:
+        return f"{shows} is not valid yet; set this machine's clock, or the server's."
+    if error.verify_code in _OTHER_HOST:
+        return (
+            f"{shows} is for another host; the operator makes one that is also for {host} with "
+            f"`aequa federation renew DIR --host {host},...`, or {script} gets the server's "
+            "right name."
+        )
+    return (
+        f"{shows} is not signed by {authority} ({error.verify_message}); take ca.crt from the "
+        "operator again, and make sure that it is the operator's server that answers there."
+    )
 
 
 def _shown(top: Path, path: Path) -> str:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
+from aequa_flwr.config import IMPORT_PATH
 from aequa_flwr.data import encode_text
 from aequa_flwr.errors import UserError
 from aequa_flwr.rewards import load_card, load_reward
-from aequa_flwr.slim.networks.own import IMPORT_PATH
 from tests.integration.in_process import record_of, run_in_process, without_times
 from tests.unit.data_files import load
 

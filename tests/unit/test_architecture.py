@@ -120,9 +120,18 @@ def test_only_the_command_line_prints() -> None:
             assert "print" not in calls, path
 
 
-def test_a_node_can_join_before_torch_is_imported() -> None:
-    # A deployed node starts a process for every message, and torch takes seconds to import.
-    code = "import sys, client_app.app; print('torch' in sys.modules)"
+@pytest.mark.parametrize(
+    "code",
+    [
+        # A deployed node starts a process for every message, and torch takes seconds to import.
+        "import client_app.app",
+        "from aequa_flwr.cli.commands import _parser; _parser(['--help'])",
+        # A start script runs it each time.
+        "from aequa_flwr.cli.commands import _parser; _parser(['federation', 'check', 'DIR'])",
+    ],
+)
+def test_what_is_started_often_imports_no_torch(code: str) -> None:
+    code = f"import sys; {code}; print('torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -5,6 +5,7 @@ import shutil
 import ssl
 import stat
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from datetime import timedelta
@@ -307,7 +308,7 @@ def started(script: Path, command: str, tmp_path: Path, **env: str) -> tuple[lis
     stub.chmod(0o755)
     done = subprocess.run(
         [str(script)],
-        env={"PATH": f"{stub.parent}:/usr/bin:/bin", **env},
+        env={"PATH": f"{stub.parent}:{Path(sys.executable).parent}:/usr/bin:/bin", **env},
         cwd="/",
         capture_output=True,
         text=True,

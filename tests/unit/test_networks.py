@@ -12,13 +12,13 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 from torchvision.models.resnet import BasicBlock, ResNet
 
+from aequa_flwr.config import IMPORT_PATH
 from aequa_flwr.data import Schema
 from aequa_flwr.rewards import RewardCard, load_card, load_reward, save_reward
 from aequa_flwr.slim import extract
 from aequa_flwr.slim.layers import SlimBatchNorm2d, SlimConv2d
 from aequa_flwr.slim.network import NetworkError, SlimNetwork
 from aequa_flwr.slim.networks import BUILDERS, build_network
-from aequa_flwr.slim.networks.own import IMPORT_PATH
 from tests.property.test_slim_laws import SCHEMAS, network_and_batch
 
 IMAGES = Schema.numbered("images", (3, 32, 32), 10)

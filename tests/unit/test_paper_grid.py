@@ -250,10 +250,12 @@ def test_a_run_is_started_with_exactly_its_settings(tmp_path: Path) -> None:
         {"dataset": "svhn", "data-dir": "/a b=c", "behaviour": "flip:0.3, zeros", "epsilon": 1e-7,
          "validation": "true", "method": "cgsv:beta=1", "standalone-from": "/s"}
     )  # fmt: skip
-    options = _parser().parse_args(run_arguments(config, tmp_path / "run", 2))
+    arguments = run_arguments(config, tmp_path / "run", 2)
+    options = _parser(arguments).parse_args(arguments)
     assert _read_config(options) == config.model_copy(update={"output": str(tmp_path / "run")})
     assert options.workers == 2
-    assert _parser().parse_args(run_arguments(config, tmp_path, None)).workers is None
+    arguments = run_arguments(config, tmp_path, None)
+    assert _parser(arguments).parse_args(arguments).workers is None
 
 
 def test_at_once() -> None:

@@ -4,6 +4,9 @@ set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 @ENVIRONMENT@
 needs flower-superexec
+needs aequa
+# Flower would not say which file is to blame.
+aequa federation check "$here" --starting --connect
 
 # The address must be one that server.pem is for. The secret keeps others, who reach the same port,
 # from taking the server's part of a run.

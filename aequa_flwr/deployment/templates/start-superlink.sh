@@ -4,6 +4,9 @@ set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 @ENVIRONMENT@
 needs flower-superlink
+needs aequa
+# Flower would not say which file is to blame.
+aequa federation check "$here" --starting
 
 # Which keys are registered, and every message under way, are in the database: with it a restart
 # goes on where it stopped, without it every site has to be registered again.

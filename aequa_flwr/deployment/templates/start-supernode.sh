@@ -4,6 +4,9 @@ set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 @ENVIRONMENT@
 needs flower-supernode
+needs aequa
+# Flower would not say which file is to blame.
+aequa federation check "$here" --starting --connect
 
 # This site's own data, where its rewards go, and the port on which the SuperNode and its training
 # talk to each other.

@@ -9,14 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from aequa_flwr.config import IMPORT_PATH
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.slim.network import NetworkError, SlimNetwork
 from aequa_flwr.slim.plain import build_plain
 from aequa_flwr.slim.subnet import embed, extract
 from aequa_flwr.slim.width import Levels, shape_at
-
-# Where `aequa run` was started: a package that lies there is found without being installed.
-IMPORT_PATH = "AEQUA_IMPORT_PATH"
 
 _WIDTHS = (0.3, 0.55, 1.0)
 _BATCH = 3
