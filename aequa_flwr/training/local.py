@@ -14,6 +14,7 @@ from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import levels_held
 from aequa_flwr.training.augment import crop_and_flip
 from aequa_flwr.training.compute import Compute, Resident
+from aequa_flwr.training.sgd import Momentum
 
 
 class TrainingError(RuntimeError):
@@ -81,18 +82,17 @@ def train_locally(
     """
     network.load(received, width)
     network.train()
-    optimizer = torch.optim.SGD(network.parameters(), momentum=plan.momentum, foreach=True)
+    optimizer = Momentum(network.parameters(), plan.momentum)
     total = torch.zeros((), device=compute.device)
     num_steps = 0
     widths = {width}
     for rate in plan.learning_rates:
-        optimizer.param_groups[0]["lr"] = rate
         for rows, narrow in _steps(network, len(data), width, plan, rng):
             x, y = data.batch(torch.from_numpy(rows).to(compute.device))
             if plan.augmented:
                 x = crop_and_flip(x, data.black, rng)
             widths.add(narrow or width)
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.clear()
             try:
                 with compute.autocast():
                     loss, wide_loss = sandwich_loss(
@@ -108,7 +108,7 @@ def train_locally(
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             if plan.clip_norm:
                 torch.nn.utils.clip_grad_norm_(network.parameters(), plan.clip_norm)
-            optimizer.step()
+            optimizer.step(rate)
             total += wide_loss.detach()
             num_steps += 1
     if not torch.isfinite(total):
