@@ -32,7 +32,7 @@ DatasetName = Literal[
 ]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
 # Where a run's files are, which does not change what it computes.
-_PLACES = ("output", "data-dir", "cache-dir", "standalone-from", "roster", "deliver")
+_PLACES = ("output", "data-dir", "cache-dir", "standalone-from", "roster", "deliver", "resume")
 # What a standalone model depends on: who holds what, the network, the training.
 _ALONE = (
     "dataset",
@@ -214,6 +214,9 @@ class RunConfig(BaseModel):
     )
     deliver: str = Field(
         "", description="folder of an earlier run whose undelivered rewards are sent, instead"
+    )
+    resume: str = Field(
+        "", description="folder of an interrupted run of the same settings, which goes on"
     )
     round_timeout_s: float = Field(3600.0, gt=0.0)
     output: str = Field("", description="the run's folder, an absolute path")

@@ -4,14 +4,31 @@ import os
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` to ``path``: after a crash there is the old file or the new one, no half."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write ``content`` to ``path``: after a crash there is the old file or the new one, no half.
+
+    The file and its name are on the disk when this returns.
+    """
+    data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)  # only there if writing failed, on a full disk say
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring a folder's list of names to the disk, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

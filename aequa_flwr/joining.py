@@ -25,11 +25,13 @@ class Roster:
     ``keepers`` are the names whose node stores the reward itself. ``refused`` has a line (who,
     why) for each node or participant that could not join. ``bound`` are the nodes that names
     belonged to before: none of these names is taken from another node. ``schema`` is the
-    fingerprint that a node must share, None if it does not matter.
+    fingerprint that a node must share, None if it does not matter. ``known`` are the participants
+    and their numbers of examples when the run began, if it goes on: nobody else is taken.
     """
 
     schema: str | None
     bound: Mapping[str, int] = field(default_factory=dict)
+    known: Mapping[str, int] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
     num_examples: dict[str, int] = field(default_factory=dict)
     keepers: set[str] = field(default_factory=set)
@@ -64,6 +66,9 @@ class Roster:
             )
         if count < 1:
             return self._refuse(name, "it has no training examples")
+        if self.known and self.known.get(name) != count:
+            had = self.known.get(name, "none")
+            return self._refuse(name, f"it has {count} examples, and had {had} when the run began")
         self.num_examples[name] = count
         self.nodes[name] = node
         if keeps:

@@ -38,7 +38,12 @@ class WorkClock:
         self._examples = max(1, num_examples)
         self._rounds = max(1, num_rounds)
         self._alone = 0
+        self._skipped = 0.0
         self.fraction = 0.0
+
+    def skip(self, alone: int, rounds: int) -> None:
+        """Take so much as done before the clock began."""
+        self._skipped, _ = self.after(alone, rounds)
 
     def after(self, alone: int, rounds: int) -> tuple[float, float]:
         """Return (fraction done, seconds left); ``alone`` counts examples trained alone."""
@@ -46,7 +51,9 @@ class WorkClock:
         done = self._alone / self._examples + 1.1 * rounds / self._rounds
         self.fraction = min(1.0, done / self._whole)
         elapsed = time.monotonic() - self._started
-        return self.fraction, elapsed * (1 - self.fraction) / max(self.fraction, 1e-6)
+        return self.fraction, elapsed * (1 - self.fraction) / max(
+            self.fraction - self._skipped, 1e-6
+        )
 
 
 class ProgressWriter:

@@ -98,11 +98,15 @@ class DataRecord:
 
 @dataclass(frozen=True)
 class Times:
-    """The only part of a record that differs between two runs of the same seed."""
+    """The only part of a record that differs between two runs of the same seed.
+
+    ``resumed`` is when the run went on after an interruption.
+    """
 
     started: str = ""
     finished: str = ""
     seconds: float = 0.0
+    resumed: tuple[str, ...] = ()
     round_seconds: tuple[float, ...] = ()
 
 

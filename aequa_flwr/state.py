@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from aequa_flwr.contribution import Ledger
 from aequa_flwr.slim.subnet import Params
@@ -9,6 +10,8 @@ from aequa_flwr.training.server_data import Measured
 
 # How the reason of a failure begins that a later delivery mends.
 UNDELIVERED = "its reward was not delivered"
+
+Stage = Literal["join", "contribution", "training", "rewards"]
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,17 @@ class RoundLog:
 class RunState:
     """All that a run knows between two messages; with the config enough to go on from here.
 
-    ``num_examples`` names the participants that joined, in alphabetical order. ``ledger`` is what
-    the contribution method remembers. ``levels`` are indices into the ladder of rewards, and
-    ``curve`` the accuracies of it in ascending order of width, empty where the server cannot
-    measure. ``trained`` are the levels of BatchNorm that somebody has trained so far, as indices
-    of the network's ladder. ``personal`` are the models of those who have one of their own, and
-    ``rewards`` the accuracies of what they end with: a baseline's, empty for Aequa.
+    ``stage`` is the one that it is in. ``num_examples`` names the participants that joined, in
+    alphabetical order. ``ledger`` is what the contribution method remembers. ``levels`` are
+    indices into the ladder of rewards, and ``curve`` the accuracies of it in ascending order of
+    width, empty where the server cannot measure. ``trained`` are the levels of BatchNorm that
+    somebody has trained so far, as indices of the network's ladder. ``personal`` are the models
+    of those who have one of their own, and ``rewards`` the accuracies of what they end with: a
+    baseline's, empty for Aequa.
     """
 
     params: Params
+    stage: Stage = "join"
     server_round: int = 0
     num_examples: Mapping[str, int] = field(default_factory=dict)
     standalone: Mapping[str, Measured] = field(default_factory=dict)

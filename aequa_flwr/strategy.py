@@ -26,6 +26,9 @@ from aequa_flwr.training.server_data import Measured
 
 logger = logging.getLogger(__name__)
 
+# While everybody trains alone, which may take as long as all rounds, this much can be lost.
+_SAVE_EVERY_S = 10.0
+
 # (parameters, levels that somebody trained) to parameters with calibrated BatchNorm.
 Calibrate = Callable[[Params, Sequence[int]], Params]
 # (full parameters, ascending widths) to the accuracy of each.
@@ -65,7 +68,8 @@ class AequaStrategy(Strategy):
     ``bound`` the nodes that names belonged to before; ``schema`` is the fingerprint that a node
     must share to join. ``ladder`` holds the widths a reward can have; ``calibrate``, if given,
     completes BatchNorm before the curve. ``on_state`` is called with every new state,
-    ``on_progress`` for people who watch.
+    ``on_checkpoint`` with each that a run can go on from, as ``state``, and ``on_progress`` for
+    people who watch.
     After ``start`` the whole outcome is in ``state``.
     """
 
@@ -89,6 +93,7 @@ class AequaStrategy(Strategy):
         seed: int = 0,
         calibrate: Calibrate | None = None,
         on_state: Callable[[RunState], None] = lambda _state: None,
+        on_checkpoint: Callable[[RunState], None] = lambda _state: None,
         on_progress: Callable[[Progress], None] = lambda _progress: None,
     ) -> None:
         self.method = method
@@ -109,11 +114,13 @@ class AequaStrategy(Strategy):
         self.seed = seed
         self.calibrate = calibrate
         self.on_state = on_state
+        self.on_checkpoint = on_checkpoint
         self.on_progress = on_progress
         self._asked: dict[int, dict[str, float]] = {}
         self._trained: dict[str, float] = {}
         self._num_scored = 0
         self._clock = WorkClock(0, 0)
+        self._saved_at = 0.0
 
     def start(
         self,
@@ -125,20 +132,24 @@ class AequaStrategy(Strategy):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Run all stages; ``timeout`` is how long a round may take, in seconds."""
+        """Run all stages that ``state`` has not behind it.
+
+        ``timeout`` is how long a round may take, in seconds.
+        """
         self.summary()
         self._exchange = Exchange(grid)
         self._join(grid)
-        work = sum(self.state.num_examples.values())
-        self._clock = WorkClock(work, num_rounds, alone=self._trains_alone)
-        self._assess(timeout * num_rounds)
-        config = train_config or ConfigRecord()
-        last = num_rounds if self.personal is None or self.personal.together else 0
-        for server_round in range(self.state.server_round + 1, last + 1):
-            self._round(grid, server_round, num_rounds, timeout, config)
-        if self.personal is not None:
-            self._part(self.personal, num_rounds + 1, timeout)
-        self._allocate()
+        self._start_clock(num_rounds)
+        if self.state.stage == "contribution":
+            self._assess(timeout * num_rounds)
+        if self.state.stage == "training":
+            config = train_config or ConfigRecord()
+            last = num_rounds if self.personal is None or self.personal.together else 0
+            for server_round in range(self.state.server_round + 1, last + 1):
+                self._round(grid, server_round, num_rounds, timeout, config)
+            if self.personal is not None:
+                self._part(self.personal, num_rounds + 1, timeout)
+            self._allocate()
         return Result(arrays=wire.encode_params(self.state.params))
 
     def summary(self) -> None:
@@ -166,7 +177,10 @@ class AequaStrategy(Strategy):
         widths = self.method.receives(present, self.state.contributions)
         self._asked = {}
         for name, width in widths.items():
-            self._asked.setdefault(self.roster.nodes[name], {})[name] = width
+            if name in self.roster.nodes:
+                self._asked.setdefault(self.roster.nodes[name], {})[name] = width
+            else:
+                self._fail(server_round, {name: "it did not come back when the run was resumed"})
         return [
             make_message(
                 node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, asked)
@@ -264,12 +278,15 @@ class AequaStrategy(Strategy):
         return None
 
     def _join(self, grid: Grid) -> None:
-        self.roster = Roster(self.schema, self.bound)
+        known = self.state.num_examples
+        self.roster = Roster(self.schema, self.bound, known)
+        if self.state.stage == "join":
+            self._save()
         gather(
             grid,
             self._exchange,
             self.roster,
-            expected=self.num_participants,
+            expected=len(known) or self.num_participants,
             timeout_s=self.join_timeout_s,
             on_joined=self._tell_joined,
         )
@@ -277,9 +294,20 @@ class AequaStrategy(Strategy):
             self._fail(0, {who: reason})
         num_examples = dict(sorted(self.roster.num_examples.items()))
         self._check_quorum(len(num_examples))
+        if self.state.stage != "join":
+            return
         if (missing := self.num_participants - len(num_examples)) > 0:
             self._fail(0, {"(unknown)": f"{missing} expected participants did not join"})
-        self._update(num_examples=num_examples)
+        self._update(num_examples=num_examples, stage="contribution")
+        self._save()
+
+    def _start_clock(self, num_rounds: int) -> None:
+        sizes, done = self.state.num_examples, self.state.server_round
+        alone = self._wants_alone
+        self._clock = WorkClock(sum(sizes.values()), num_rounds, alone=alone)
+        if done or self.state.standalone:
+            finished = sum(sizes.get(name, 0) for name in self.state.standalone) if alone else 0
+            self._clock.skip(finished, done)
 
     def _tell_joined(self, count: int, seconds_left: float) -> None:
         total = self.num_participants
@@ -318,17 +346,19 @@ class AequaStrategy(Strategy):
     def _assess(self, timeout_s: float) -> None:
         """Let participants train alone where that is asked for; open the ledger."""
         estimator = self.assessor.estimator
-        if self._trains_alone:
-            names = list(self.state.num_examples)
-            self.on_progress(Progress("contribution", 0, len(names)))
+        names = list(self.state.num_examples)
+        left = [name for name in names if name not in self.state.standalone]
+        if self._wants_alone and left:
+            self.on_progress(Progress("contribution", len(names) - len(left), len(names)))
             queues, _ = self._whole_models(
                 wire.TRAIN_ALONE,
                 0,
                 lambda names: wire.encode_alone_task(wire.AloneTask(names, self.state.params)),
+                left,
             )
             for reply in self._exchange.ask(queues, timeout_s):
                 self._measure_alone(self._exchange.sender(reply), reply)
-            missing = set(names) - self.state.standalone.keys()
+            missing = set(left) - self.state.standalone.keys()
             known = {failure.participant for failure in self.state.failures}
             self._fail(0, dict.fromkeys(sorted(missing - known), "no standalone model arrived"))
             order = [name for name in names if name in self.state.standalone]
@@ -337,19 +367,18 @@ class AequaStrategy(Strategy):
         ledger = self.assessor.begin(self.state.num_examples, standalone)
         contributions: dict[str, float] = {}
         if not estimator.changes:
-            names = list(self.state.num_examples)
             contributions = self.assessor.contributions(ledger, names, names)
             if not contributions:
                 reasons = "; ".join(sorted({failure.reason for failure in self.state.failures}))
                 raise RunFailedError(f"No participant's contribution could be assessed: {reasons}.")
-        self._update(ledger=ledger, contributions=contributions)
+        self._update(ledger=ledger, contributions=contributions, stage="training")
+        self._save()
 
     @property
-    def _trains_alone(self) -> bool:
-        """Whether standalone models are wanted, and their accuracies not known already."""
+    def _wants_alone(self) -> bool:
+        """Whether standalone models are wanted."""
         wanted = self.assessor.estimator.needs.standalone or self.measure_alone
-        ends_so = self.personal is not None and not self.personal.together
-        return (wanted or ends_so) and not self.state.standalone
+        return wanted or (self.personal is not None and not self.personal.together)
 
     def _assess_round(self, server_round: int, common: Mapping[str, Params]) -> None:
         """Bring the contributions up to date; ``state`` still holds what was received."""
@@ -376,11 +405,16 @@ class AequaStrategy(Strategy):
         self.state = replace(state, ledger=ledger, contributions=contributions)
 
     def _whole_models(
-        self, kind: str, server_round: int, task: Callable[[tuple[str, ...]], RecordDict]
+        self,
+        kind: str,
+        server_round: int,
+        task: Callable[[tuple[str, ...]], RecordDict],
+        names: Iterable[str],
     ) -> tuple[dict[int, list[Message]], dict[int, list[tuple[str, ...]]]]:
         """Return messages whose replies hold whole models, and the names that each is about."""
         model_bytes = sum(value.nbytes for value in self.state.params.values())
-        parts = share_out(self.roster.nodes, self.state.num_examples, model_bytes)
+        nodes = {name: self.roster.nodes[name] for name in names if name in self.roster.nodes}
+        parts = share_out(nodes, self.state.num_examples, model_bytes)
         queues = {
             node: [make_message(node, kind, server_round, task(names)) for names in chunks]
             for node, chunks in parts.items()
@@ -404,6 +438,8 @@ class AequaStrategy(Strategy):
             if self.personal is not None and not self.personal.together:
                 models[name] = params
         self._update(standalone=measured, personal=models)
+        if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
+            self._save()
         work = sum(self.state.num_examples[name] for name in measured)
         self._tell("contribution", len(measured), len(self.state.num_examples), alone=work)
 
@@ -438,6 +474,7 @@ class AequaStrategy(Strategy):
             num_evaluations=self._num_scored,
         )
         self._update(server_round=server_round, rounds=(*self.state.rounds, log))
+        self._save()
         self._tell("training", server_round, num_rounds, accuracy=wide)
 
     def _personal_round(
@@ -489,7 +526,9 @@ class AequaStrategy(Strategy):
                 wire.RoundTask(server_round, widths, self.state.params, 1.0)
             )
 
-        queues, asked = self._whole_models(wire.TRAIN_ROUND, server_round, task)
+        queues, asked = self._whole_models(
+            wire.TRAIN_ROUND, server_round, task, self.state.num_examples
+        )
         models: dict[str, Params] = {}
         for reply in self._exchange.ask(queues, timeout_s):
             # A node has one message at a time, so its replies come in the order it was asked.
@@ -522,7 +561,8 @@ class AequaStrategy(Strategy):
             contributions |= dict.fromkeys(absent, 0.0)
         contributions = {n: contributions[n] for n in self.state.num_examples if n in contributions}
         levels = self.method.ends_with(contributions, accuracies)
-        self._update(contributions=contributions, curve=curve, levels=levels)
+        self._update(contributions=contributions, curve=curve, levels=levels, stage="rewards")
+        self._save()
 
     def _measure(self, params: Params, widths: Sequence[float]) -> list[Measured]:
         if self.measure is None:
@@ -543,8 +583,14 @@ class AequaStrategy(Strategy):
         for name, reason in (reasons or {}).items():
             logger.warning("Round %d, %s: %s", server_round, name, reason)
             failure = Failure(server_round, name, reason)
-            self.state = replace(self.state, failures=(*self.state.failures, failure))
+            # Before training a run that goes on meets again what it knows already.
+            if server_round or failure not in self.state.failures:
+                self.state = replace(self.state, failures=(*self.state.failures, failure))
 
     def _update(self, **changes: object) -> None:
         self.state = replace(self.state, **changes)  # type: ignore[arg-type]  # fields by name
         self.on_state(self.state)
+
+    def _save(self) -> None:
+        self.on_checkpoint(self.state)
+        self._saved_at = time.monotonic()

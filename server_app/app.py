@@ -13,12 +13,19 @@ from flwr.app import ArrayRecord, Context
 from flwr.serverapp import Grid, ServerApp
 
 from aequa_flwr import __version__
+from aequa_flwr.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    check_same_run,
+    load_checkpoint,
+    reopen_run,
+)
 from aequa_flwr.config import RunConfig
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.data import Dataset, FederatedData, federated_data
 from aequa_flwr.errors import UserError
 from aequa_flwr.forms import read_participation
-from aequa_flwr.joining import load_roster, save_roster
+from aequa_flwr.joining import Roster, load_roster, save_roster
 from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime, build_parts
 from aequa_flwr.progress import ProgressWriter
 from aequa_flwr.record import (
@@ -30,6 +37,7 @@ from aequa_flwr.record import (
     RunRecord,
     Status,
     Times,
+    load_record,
     load_standalone,
     save_record,
     with_state,
@@ -59,11 +67,15 @@ def main(grid: Grid, context: Context) -> None:
     if config.deliver:
         deliver_again(grid, Path(config.deliver).expanduser(), config)
         return
-    folder = _open_folder(config.output or f"~/aequa-runs/{context.run_id}")
+    checkpoint = load_checkpoint(Path(config.resume).expanduser()) if config.resume else None
+    if checkpoint is not None:
+        folder = reopen_run(checkpoint)
+    else:
+        folder = _open_folder(config.output or f"~/aequa-runs/{context.run_id}")
     logger.info("The run's folder is %s", folder)
     keeper = _Keeper(folder, config)
     try:
-        _run(grid, config, keeper)
+        _run(grid, config, keeper, checkpoint)
     except UserError as error:
         keeper.finish("failed", str(error))
         raise
@@ -92,7 +104,13 @@ class _Keeper:
         self._started = time.monotonic()
         versions = {"aequa-flwr": __version__, "python": platform.python_version()}
         versions |= {name: version(name) for name in _PACKAGES}
-        times = Times(started=datetime.now(UTC).isoformat(timespec="seconds"))
+        self._checkpoints = Checkpoints(folder, config)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        times = Times(started=now)
+        if config.resume:
+            before = load_record(folder).times
+            times = replace(before, finished="", resumed=(*before.resumed, now))
+        self._seconds_before = times.seconds
         self.record = RunRecord("running", "", config.to_record(), versions, times=times)
         save_record(folder, self.record)
 
@@ -101,18 +119,28 @@ class _Keeper:
         self.record = record
         save_record(self.folder, record)
 
+    def checkpoint(self, state: RunState) -> None:
+        """Write ``state``, so that the run can go on from it."""
+        try:
+            self._checkpoints.save(state)
+        except OSError as error:
+            raise UserError(
+                f"No checkpoint can be written to {self.folder} ({error.strerror}); make room "
+                f"there, and go on with `aequa run --resume {self.folder}`."
+            ) from None
+
     def finish(self, status: Status, reason: str = "") -> None:
         """Write the last state of the record, and the report."""
         times = replace(
             self.record.times,
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            seconds=time.monotonic() - self._started,
+            seconds=self._seconds_before + time.monotonic() - self._started,
         )
         self.update(replace(self.record, status=status, reason=reason, times=times))
         (self.folder / REPORT_FILE).write_text(render_page(self.record), encoding="utf-8")
 
 
-def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
+def _run(grid: Grid, config: RunConfig, keeper: _Keeper, checkpoint: Checkpoint | None) -> None:
     estimator, personal = build_parts(
         config.method,
         config.contribution,
@@ -124,12 +152,20 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
     schema = data.dataset.schema
     check_augmentation(config.augmentation, schema)
     network = _initial_network(config, data.dataset)
-    initial = RunState(params=network.dump(), standalone=standalone)
+    state = RunState(params=network.dump(), standalone=standalone)
+    if checkpoint is not None:
+        check_same_run(checkpoint, config, state.params)
+        state = checkpoint.state
     ladder = network.levels(config.p_min, config.p_max, most=config.max_levels)
     sizes = [network.num_parameters(width) for width in ladder]
     server = _server_data(config, data, network)
     unit = estimator.unit
     keeper.update(replace(keeper.record, data=_describe(config, data), contribution_unit=unit))
+
+    def save(state: RunState) -> None:
+        _bind(config, keeper.folder, strategy.roster)
+        keeper.checkpoint(state)
+
     strategy = AequaStrategy(
         method=_method(config, ladder, comparable=unit == "accuracy"),
         attendance=Attendance(
@@ -155,10 +191,13 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper) -> None:
         join_timeout_s=config.join_timeout_s,
         quorum=config.quorum,
         bound=load_roster(_roster(config, keeper.folder)),
-        state=initial,
+        state=state,
         on_state=lambda state: keeper.update(with_state(keeper.record, state, ladder, sizes)),
+        on_checkpoint=save,
         on_progress=ProgressWriter(keeper.folder),
     )
+    if checkpoint is not None:
+        keeper.update(with_state(keeper.record, state, ladder, sizes))
     strategy.start(grid, ArrayRecord(), config.rounds, config.round_timeout_s)
     _give_rewards(config, keeper, strategy, network, data.dataset)
 
@@ -229,6 +268,14 @@ def _roster(config: RunConfig, folder: Path) -> Path:
     return Path(config.roster).expanduser() if config.roster else folder / ROSTER_FILE
 
 
+def _bind(config: RunConfig, folder: Path, roster: Roster) -> None:
+    """Remember which node each name belongs to that has a machine of its own."""
+    if roster.keepers:
+        path = _roster(config, folder)
+        bound = {name: roster.nodes[name] for name in roster.keepers}
+        save_roster(path, {**load_roster(path), **bound})
+
+
 def _give_rewards(
     config: RunConfig,
     keeper: _Keeper,
@@ -263,10 +310,6 @@ def _give_rewards(
         return RewardTask(card.to_json(), params)
 
     keepers = strategy.roster.keepers
-    if keepers:
-        path = _roster(config, keeper.folder)
-        bound = {name: strategy.roster.nodes[name] for name in keepers}
-        save_roster(path, {**load_roster(path), **bound})
     failed = strategy.deliver(task, config.round_timeout_s) if keepers else {}
     for name in lines:
         if name not in keepers or name in failed:

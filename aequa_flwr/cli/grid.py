@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aequa_flwr import __version__
+from aequa_flwr.checkpoint import CHECKPOINTS_FOLDER
 from aequa_flwr.cli.federation import stop_carriers, undisturbed
 from aequa_flwr.cli.show import GridView, duration
 from aequa_flwr.config import RunConfig
@@ -68,9 +69,10 @@ class Place:
             return None
         return record if record.versions.get("aequa-flwr") == __version__ else None
 
-    def remove_rewards(self, job: Job) -> None:
-        """Remove a run's rewards, which nobody collects from a grid, and which are large."""
-        shutil.rmtree(self.run(job) / REWARDS_FOLDER, ignore_errors=True)
+    def remove_models(self, job: Job) -> None:
+        """Remove a run's rewards and checkpoints: large, and nobody collects them from a grid."""
+        for name in (REWARDS_FOLDER, CHECKPOINTS_FOLDER):
+            shutil.rmtree(self.run(job) / name, ignore_errors=True)
 
 
 class Board:
@@ -119,7 +121,7 @@ def tidy_up(place: Place, jobs: Iterable[Job], board: Board) -> list[Job]:
             to_do.append(job)
         else:
             board.add(job, record)
-            place.remove_rewards(job)
+            place.remove_models(job)
     return to_do
 
 
@@ -227,7 +229,7 @@ class GridRunner:
             stop_carriers(_MARK, lambda folder: Path(folder) == self._place.run(job))
         record = self._outcome(job, code)
         self._board.add(job, record)
-        self._place.remove_rewards(job)
+        self._place.remove_models(job)
         how = f"completed in {duration(record.times.seconds)}"
         if record.status != "completed":
             how = f"failed: {record.reason}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from aequa_flwr.checkpoint import load_checkpoint, reopen_run
 from aequa_flwr.cli.federation import (
     Connection,
     Size,
@@ -25,7 +26,7 @@ from aequa_flwr.data import FederatedData, Say, federated_data
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
 from aequa_flwr.methods import METHOD_KINDS, build_parts
-from aequa_flwr.progress import ProgressReader
+from aequa_flwr.progress import PROGRESS_FILE, ProgressReader
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
@@ -92,6 +93,11 @@ def describe(parser: argparse.ArgumentParser) -> None:
         help="run on the SuperLink of this name in Flower's configuration, with its real nodes, "
         "instead of a simulation",
     )
+    add(
+        "--resume",
+        metavar="RUN",
+        help="go on with the run in this folder, which was interrupted, from its last checkpoint",
+    )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any other setting")
     parser.set_defaults(command=run_command)
 
@@ -122,18 +128,22 @@ def _keys() -> set[str]:
 
 def run_command(options: argparse.Namespace, console: Console) -> int:
     """Run it; returns the exit code."""
-    config = _read_config(options)
+    config = _read_config(options) if options.resume is None else _resumed_config(options)
     check_settings(config)
+    if config.resume:
+        # What was shown already; for people only.
+        (Path(config.output) / PROGRESS_FILE).unlink(missing_ok=True)
     if options.connection is not None:
         return _run_connected(config, options, console)
     size = _choose_size(config, options.workers, options.nodes, console)
     port = choose_port(options.port)
-    _refuse_existing(Path(config.output))
+    folder = Path(config.output)
+    if not config.resume:
+        _refuse_existing(folder)
     with ProgressView(console) as view:
         view.say("Checking the data")
         check_data(config, view.say)
-        folder = _make_folder(Path(config.output))
-        _run(config, size, port, folder, view)
+        _run(config, size, port, folder, _make_logs(folder), view)
     show_record(console, load_record(folder), folder)
     return 0
 
@@ -165,13 +175,15 @@ def check_data(config: RunConfig, say: Say) -> tuple[FederatedData, SlimNetwork]
     return data, network
 
 
-def _run(config: RunConfig, size: Size, port: int, folder: Path, view: ProgressView) -> None:
+def _run(
+    config: RunConfig, size: Size, port: int, folder: Path, logs: Path, view: ProgressView
+) -> None:
     """Run on a federation of our own; raises unless everything really happened."""
     try:
-        with local_federation(folder / "logs", port) as federation:
+        with local_federation(logs, port) as federation:
             view.say("Starting Flower")
             federation.wait_until_ready()
-            connection, log = federation.connection, folder / "logs" / "run.log"
+            connection, log = federation.connection, logs / "run.log"
             run_id = connection.submit(config, size)
             status = watch(connection, run_id, folder, log, view)
             view.say("Stopping Flower")
@@ -200,6 +212,29 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return config.model_copy(
         update={"output": str(Path("runs").absolute() / f"{config.dataset}-{stamp}")}
+    )
+
+
+def _resumed_config(options: argparse.Namespace) -> RunConfig:
+    """Return the settings of the run that goes on; only where its data lies may have changed."""
+    places = ("data-dir", "cache-dir")
+    given = {key: getattr(options, key.replace("-", "_")) for key in _OPTIONS}
+    wrong = [f"--{key}" for key, value in given.items() if value is not None and key not in places]
+    if wrong or options.set:
+        raise UsageError(
+            f"{wrong[0] if wrong else '--set'} cannot be given with --resume: a run goes on with "
+            "the settings it began with; leave it out."
+        )
+    path = Path(options.resume).expanduser().absolute()
+    checkpoint = load_checkpoint(path)
+    moved = {
+        key.replace("-", "_"): str(Path(given[key]).expanduser().absolute())
+        for key in places
+        if given[key] is not None
+    }
+    folder = reopen_run(checkpoint)
+    return checkpoint.config.model_copy(
+        update={"resume": str(path), "output": str(folder), **moved}
     )
 
 
@@ -250,14 +285,19 @@ def _refuse_existing(folder: Path) -> None:
         raise UserError(f"The output folder {folder} exists already; choose another.")
 
 
-def _make_folder(folder: Path) -> Path:
+def _make_logs(folder: Path) -> Path:
+    """Make the run's folder and one in it for the logs of this start; returns that."""
+    logs, start = folder / "logs", 1
+    while logs.exists():
+        start += 1
+        logs = folder / f"logs-{start}"
     try:
-        (folder / "logs").mkdir(parents=True)
+        logs.mkdir(parents=True)
     except OSError as error:
         raise UserError(
             f"The output folder {folder} cannot be made ({error.strerror}); choose another."
         ) from None
-    return folder
+    return logs
 
 
 def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: ProgressView) -> str:
@@ -266,6 +306,7 @@ def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: Pr
     A record that says failed ends it too: Ray may go on trying for minutes after that. Flower's
     log of the run goes to the file ``log``.
     """
+    started = time.time()
     reader = ProgressReader(folder)
     follower = connection.follow(run_id, log)
     was_there = False
@@ -281,9 +322,16 @@ def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: Pr
         if was_there and not folder.exists():
             raise UserError(f"The run's folder {folder} was removed while the run went on.")
         was_there = folder.exists()
-        if (folder / REPORT_FILE).exists() and load_record(folder).status == "failed":
+        if _written_since(folder / REPORT_FILE, started) and load_record(folder).status == "failed":
             return "failed"
         time.sleep(_POLL_S)
+
+
+def _written_since(path: Path, then: float) -> bool:
+    try:
+        return path.stat().st_mtime > then
+    except FileNotFoundError:
+        return False
 
 
 def _run_connected(config: RunConfig, options: argparse.Namespace, console: Console) -> int:
@@ -295,7 +343,8 @@ def _run_connected(config: RunConfig, options: argparse.Namespace, console: Cons
                 "federation that is up already; leave one of them out."
             )
     folder = Path(config.output)
-    _refuse_existing(folder)
+    if not config.resume:
+        _refuse_existing(folder)
     with ProgressView(console) as view:
         status, log = follow_connected(config, options.connection, folder, view)
     if not folder.exists():

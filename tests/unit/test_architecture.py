@@ -36,6 +36,7 @@ ORDER = [
     "progress",
     "strategy",
     "record",
+    "checkpoint",
     "deployment",
     "report",
     "paper",
