@@ -190,7 +190,9 @@ def _run(
         _check(folder, status, log)
     except KeyboardInterrupt:
         _close_record(folder, config, "interrupted", "The run was interrupted.")
-        raise InterruptedRunError(f"Interrupted; what was reached is in {folder}.") from None
+        raise InterruptedRunError(
+            f"Interrupted; what was reached is in {folder}. {_how_to_go_on(folder)}"
+        ) from None
     except UserError as error:
         _close_record(folder, config, "failed", str(error))
         raise
@@ -388,8 +390,14 @@ def _check(folder: Path, status: str, log: Path) -> None:
     record = _load(folder)
     if record is not None and record.status == "completed" and status == _COMPLETED:
         return
-    reason = record.reason if record is not None else ""
-    raise UserError(f"{reason or f'The run ended as {status}.'} Flower's log is {log}.")
+    if record is not None and record.reason:
+        raise UserError(f"{record.reason} Flower's log is {log}.")
+    # The server did not say why: it died.
+    raise UserError(f"The run ended as {status}. {_how_to_go_on(folder)} Flower's log is {log}.")
+
+
+def _how_to_go_on(folder: Path) -> str:
+    return f"Go on with `aequa run --resume {folder}`."
 
 
 def _load(folder: Path) -> RunRecord | None:

@@ -1,11 +1,14 @@
 """Real processes: `aequa run` and `flwr run` as a user starts them."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -36,6 +39,39 @@ def run_aequa(
         timeout=timeout_s,
         check=False,
     )
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    return record
+
+
+def many_rounds(output: Path, rounds: int) -> list[str]:
+    """Arguments of a run that can be stopped in the middle."""
+    # Standalone training as long as 5000 rounds would never end: few examples, few participants.
+    few = ("--participants", "2", "--set", "held-out-fraction=0.98", "--partition", "homogeneous")
+    return ["run", "--rounds", str(rounds), *few, "--output", str(output)]
+
+
+def start_and_wait_for_rounds(
+    output: Path, env: dict[str, str], rounds: int
+) -> "subprocess.Popen[str]":
+    """Start a run and return when two rounds of it are over."""
+    process = subprocess.Popen(
+        [str(AEQUA), *many_rounds(output, rounds)],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[0]
+        if (output / "record.json").exists() and len(record_of(output)["rounds"]) >= 2:
+            return process
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    pytest.fail(f"no round within 240 s: {process.communicate()[0]}")
 
 
 def carrying(mark: str) -> list[psutil.Process]:

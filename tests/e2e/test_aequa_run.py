@@ -1,27 +1,25 @@
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from tests.e2e.conftest import AEQUA, carrying, clean_environment, run_aequa
+from tests.e2e.conftest import (
+    carrying,
+    clean_environment,
+    record_of,
+    run_aequa,
+    start_and_wait_for_rounds,
+)
 
 ROOT = Path(__file__).parents[2]
 # Six participants of digits: seconds of training, and every stage.
 SMALL = ("--participants", "6", "--rounds", "3", "--partition", "quantity-skew:0.3,2")
-
-
-def record_of(folder: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-    return record
 
 
 @pytest.fixture(scope="module")
@@ -118,38 +116,17 @@ def test_own_data_and_own_network_from_the_folder_where_it_is_started(
     assert not (tmp_path / "other").exists()
 
 
-def start_and_wait_for_rounds(output: Path, env: dict[str, str]) -> "subprocess.Popen[str]":
-    arguments = [str(AEQUA), "run", "--rounds", "5000", "--partition", "homogeneous"]
-    # Standalone training as long as 5000 rounds would never end: few examples, few participants.
-    arguments += ["--participants", "2", "--set", "held-out-fraction=0.98"]
-    process = subprocess.Popen(
-        [*arguments, "--output", str(output)],
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    deadline = time.monotonic() + 240
-    while time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()[0]
-        if (output / "record.json").exists() and len(record_of(output)["rounds"]) >= 2:
-            return process
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    pytest.fail(f"no round within 240 s: {process.communicate()[0]}")
-
-
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_leaves_nothing_running_and_a_record_that_says_so(
     tmp_path: Path, marked_env: dict[str, str], stop: signal.Signals
 ) -> None:
     output = tmp_path / "run"
-    process = start_and_wait_for_rounds(output, marked_env)
+    process = start_and_wait_for_rounds(output, marked_env, rounds=5000)
     assert len(carrying(str(tmp_path))) > 3
     process.send_signal(stop)
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"Interrupted; what was reached is in {output}." in text
+    assert f"Interrupted; what was reached is in {output}." in " ".join(text.split())
     assert carrying(str(tmp_path)) == []
     record = record_of(output)
     assert (record["status"], record["reason"]) == ("interrupted", "The run was interrupted.")
@@ -165,18 +142,6 @@ def test_a_run_in_which_nobody_can_be_trained_fails(
     done = run_aequa(*arguments, cwd=tmp_path, env=marked_env)
     assert done.returncode == 1
     assert "aequa: No participant's contribution could be assessed" in done.stderr
-    assert record_of(output)["status"] == "failed"
-    assert carrying(str(tmp_path)) == []
-
-
-def test_a_server_that_dies_fails_the_run(tmp_path: Path, marked_env: dict[str, str]) -> None:
-    output = tmp_path / "run"
-    process = start_and_wait_for_rounds(output, marked_env)
-    (server,) = [p for p in carrying(str(tmp_path)) if "flwr-simulation" in " ".join(p.cmdline())]
-    os.kill(server.pid, signal.SIGKILL)
-    text, _ = process.communicate(timeout=180)
-    assert process.returncode == 1, text
-    assert "The run ended as" in text
     assert record_of(output)["status"] == "failed"
     assert carrying(str(tmp_path)) == []
 

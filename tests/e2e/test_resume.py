@@ -1,0 +1,63 @@
+"""`aequa run --resume`: real processes killed in the middle, and the same end as without."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import (
+    carrying,
+    many_rounds,
+    record_of,
+    run_aequa,
+    start_and_wait_for_rounds,
+)
+
+ROUNDS = 60
+
+
+def without_times(folder: Path) -> dict[str, Any]:
+    record = record_of(folder)
+    del record["times"]
+    return record
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The record of the run that nobody stops."""
+    top = tmp_path_factory.mktemp("whole")
+    done = run_aequa(*many_rounds(top / "run", ROUNDS), cwd=top, env=os.environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return without_times(top / "run")
+
+
+@pytest.mark.parametrize("who", ["the server", "everything"])
+def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
+    tmp_path: Path, marked_env: dict[str, str], whole: dict[str, Any], who: str
+) -> None:
+    output = tmp_path / "run"
+    process = start_and_wait_for_rounds(output, marked_env, ROUNDS)
+    running = carrying(str(tmp_path))
+    if who == "the server":
+        (server,) = [p for p in running if "flwr-simulation" in " ".join(p.cmdline())]
+        os.kill(server.pid, signal.SIGKILL)
+    else:
+        for each in running:
+            os.kill(each.pid, signal.SIGKILL)
+    text, _ = process.communicate(timeout=180)
+    assert len(record_of(output)["rounds"]) < ROUNDS
+    if who == "the server":
+        assert process.returncode == 1, text
+        assert f"Go on with `aequa run --resume {output}`." in " ".join(text.split())
+        assert record_of(output)["status"] == "failed"
+    assert carrying(str(tmp_path)) == []
+    done = run_aequa("run", "--resume", str(output), cwd=tmp_path, env=marked_env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"round {ROUNDS} of {ROUNDS}" in done.stdout
+    assert without_times(output) == whole
+    assert carrying(str(tmp_path)) == []
+    done = run_aequa("run", "--resume", str(output), cwd=tmp_path, env=marked_env)
+    assert done.returncode == 1
+    assert "is completed; there is nothing to resume" in done.stderr
