@@ -209,6 +209,18 @@ class RunConfig(BaseModel):
         120.0, gt=0.0, description="how long participants have to join, in seconds"
     )
     quorum: int = Field(1, ge=1, le=_MOST, description="fewest participants that must join by then")
+    round_quorum: int = Field(
+        1, ge=1, le=_MOST, description="fewest participants that a round needs to count"
+    )
+    round_attempts: int = Field(
+        2, ge=1, le=1000, description="how often a round with fewer is tried before the run stops"
+    )
+    norm_limit: float = Field(
+        0.0, ge=0.0, description="longest update in medians of its round; 0: any"
+    )
+    set_aside_after: int = Field(
+        3, ge=0, le=_MOST, description="refusals in a row after which nobody waits for it; 0: never"
+    )
     roster: str = Field(
         "", description="file that binds names to the nodes they joined from, on the server"
     )
@@ -253,10 +265,11 @@ class RunConfig(BaseModel):
                 f"partition = {self.partition!r} has more holders than participants = "
                 f"{self.participants}"
             )
-        if self.quorum > self.participants:
-            raise ValueError(
-                f"quorum = {self.quorum} is more than the participants = {self.participants}"
-            )
+        for key, quorum in (("quorum", self.quorum), ("round-quorum", self.round_quorum)):
+            if quorum > self.participants:
+                raise ValueError(
+                    f"{key} = {quorum} is more than the participants = {self.participants}"
+                )
         _read("participation", self.participation, read_participation)
         if len(_read("behaviour", self.behaviour, read_behaviours)) > self.participants:
             raise ValueError(
@@ -275,6 +288,7 @@ class RunConfig(BaseModel):
             f"allocation = {self.allocation!r}": self.allocation != "keep",
             f"p-min = {self.p_min:g}": self.p_min < 1,
             f"calibration = {self.calibration!r}": self.calibration != "none",
+            f"norm-limit = {self.norm_limit:g}": kind in ("cgsv", "iafl") and self.norm_limit > 0,
             f"standalone-from = {self.standalone_from!r}": kind == "standalone"
             and bool(self.standalone_from),
             f"participation = {self.participation!r}": kind == "standalone"

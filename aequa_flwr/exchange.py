@@ -74,8 +74,10 @@ class Exchange:
                         pending.add(message_id)
             ready = []
             for reply in self._grid.pull_messages(list(pending)) if pending else ():
-                pending.discard(reply.metadata.reply_to_message_id)
-                ready.append(self._sent[reply.metadata.reply_to_message_id])
+                asked = reply.metadata.reply_to_message_id
+                pending.discard(asked)
+                if asked in self._sent:
+                    ready.append(self._sent[asked])
                 yield reply
             if pending and not ready:
                 time.sleep(POLL_S)

@@ -13,9 +13,12 @@ from aequa_flwr import wire
 from aequa_flwr.errors import UserError
 from aequa_flwr.exchange import POLL_S, Exchange, content_of, make_message
 from aequa_flwr.files import write_whole
+from aequa_flwr.naming import SAFE_CHARACTERS, is_safe_name
 
 # How long a node that is refused has to hear why; nobody waits for more.
 _TELL_S = 5.0
+# More than any site has, and few enough that weighted sums cannot overflow by it.
+_MOST_EXAMPLES = 10**9
 
 
 @dataclass
@@ -64,8 +67,11 @@ class Roster:
                 "this name belongs to another node; let that one come back, or remove the "
                 "name from the roster if it is gone for good",
             )
-        if count < 1:
-            return self._refuse(name, "it has no training examples")
+        if not is_safe_name(name):
+            return self._refuse(f"node {node}", f"its name cannot be used; use {SAFE_CHARACTERS}")
+        if not 1 <= count <= _MOST_EXAMPLES:
+            few = "it has no training examples"
+            return self._refuse(name, few if count < 1 else f"nobody has {count} examples")
         if self.known and self.known.get(name) != count:
             had = self.known.get(name, "none")
             return self._refuse(name, f"it has {count} examples, and had {had} when the run began")

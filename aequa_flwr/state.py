@@ -50,7 +50,8 @@ class RunState:
     alphabetical order. ``ledger`` is what the contribution method remembers. ``levels`` are
     indices into the ladder of rewards, and ``curve`` the accuracies of it in ascending order of
     width, empty where the server cannot measure. ``trained`` are the levels of BatchNorm that
-    somebody has trained so far, as indices of the network's ladder. ``personal`` are the models
+    somebody has trained so far, as indices of the network's ladder. ``refusals`` counts how often
+    in a row somebody's reply could not be used. ``personal`` are the models
     of those who have one of their own, and ``rewards`` the accuracies of what they end with: a
     baseline's, empty for Aequa.
     """
@@ -67,5 +68,6 @@ class RunState:
     failures: tuple[Failure, ...] = ()
     curve: tuple[Measured, ...] = ()
     levels: Mapping[str, int] = field(default_factory=dict)
+    refusals: Mapping[str, int] = field(default_factory=dict)
     personal: Mapping[str, Params] = field(default_factory=dict)
     rewards: Mapping[str, Measured] = field(default_factory=dict)

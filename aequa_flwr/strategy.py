@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
@@ -11,7 +11,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from aequa_flwr import wire
-from aequa_flwr.aggregation import AggregationError, MaskedSum, Trained
+from aequa_flwr.collecting import Collected, NormLimit, collect
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.delivery import deliver
 from aequa_flwr.errors import UserError
@@ -39,6 +39,23 @@ class RunFailedError(UserError):
     """A run that cannot go on; the text says why and goes into the record."""
 
 
+@dataclass(frozen=True)
+class Rules:
+    """When a round counts, and whose reply does.
+
+    A round needs at least ``quorum`` trained participants; with fewer it is repeated, up to
+    ``attempts`` times in all. ``norm_limit`` refuses updates longer than so many medians of their
+    round (0: none). Who is refused ``refusals`` times in a row is set aside (0: nobody).
+    ``weighted`` counts participants by their examples.
+    """
+
+    quorum: int = 1
+    attempts: int = 2
+    norm_limit: float = 0.0
+    refusals: int = 3
+    weighted: bool = False
+
+
 class Method(Protocol):
     """Who receives what each round, and what everybody ends with."""
 
@@ -58,18 +75,21 @@ class Method(Protocol):
         """Return the level of each participant's reward."""
 
 
+_RULES = Rules()
+
+
 class AequaStrategy(Strategy):
     """Joins the nodes, assesses contributions, trains round by round, allocates rewards.
 
     ``measure`` returns the accuracies of full parameters at ascending widths on the server's
     data, None where it has none; ``measure_alone`` lets everybody train alone even if the
-    assessor does not ask for it; ``personal``, if given, is how everybody comes to a model of its
-    own, as in the baselines. ``quorum`` is how many participants must join at least, and
-    ``bound`` the nodes that names belonged to before; ``schema`` is the fingerprint that a node
-    must share to join. ``ladder`` holds the widths a reward can have; ``calibrate``, if given,
-    completes BatchNorm before the curve. ``on_state`` is called with every new state,
-    ``on_checkpoint`` with each that a run can go on from, as ``state``, and ``on_progress`` for
-    people who watch.
+    assessor does not ask for it; ``personal``, if given, is how everybody comes to a model of
+    its own, as in the baselines. ``rules`` are those of a round. ``quorum`` is how many
+    participants must join at least, and ``bound`` the nodes that names belonged to before;
+    ``schema`` is the fingerprint that a node must share to join. ``ladder`` holds the widths a
+    reward can have; ``calibrate``, if given, completes BatchNorm before the curve. ``on_state``
+    is called with every new state, ``on_checkpoint`` with each that a run can go on from, as
+    ``state``, and ``on_progress`` for people who watch.
     After ``start`` the whole outcome is in ``state``.
     """
 
@@ -86,6 +106,7 @@ class AequaStrategy(Strategy):
         num_participants: int,
         join_timeout_s: float,
         state: RunState,
+        rules: Rules = _RULES,
         quorum: int = 1,
         bound: Mapping[str, int] | None = None,
         measure_alone: bool = False,
@@ -105,6 +126,7 @@ class AequaStrategy(Strategy):
         self.schema = schema
         self.num_participants = num_participants
         self.join_timeout_s = join_timeout_s
+        self.rules = rules
         self.quorum = quorum
         self.bound = bound or {}
         self.roster = Roster(schema)
@@ -116,7 +138,7 @@ class AequaStrategy(Strategy):
         self.on_state = on_state
         self.on_checkpoint = on_checkpoint
         self.on_progress = on_progress
-        self._asked: dict[int, dict[str, float]] = {}
+        self._awaited: dict[int, wire.Awaited] = {}
         self._trained: dict[str, float] = {}
         self._num_scored = 0
         self._clock = WorkClock(0, 0)
@@ -174,19 +196,34 @@ class AequaStrategy(Strategy):
         A list, because the deployed grid iterates twice.
         """
         present = self.attendance.present(list(self.state.num_examples), server_round)
+        present = [name for name in present if not self._is_set_aside(name)]
         widths = self.method.receives(present, self.state.contributions)
-        self._asked = {}
+        asked: dict[int, dict[str, float]] = {}
         for name, width in widths.items():
             if name in self.roster.nodes:
-                self._asked.setdefault(self.roster.nodes[name], {})[name] = width
+                asked.setdefault(self.roster.nodes[name], {})[name] = width
             else:
                 self._fail(server_round, {name: "it did not come back when the run was resumed"})
+        self._awaited = {node: self._await(server_round, ws) for node, ws in asked.items()}
         return [
             make_message(
-                node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, asked)
+                node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, of_node)
             )
-            for node, asked in self._asked.items()
+            for node, of_node in asked.items()
         ]
+
+    def _await(
+        self, server_round: int, widths: Mapping[str, float], common: float | None = None
+    ) -> wire.Awaited:
+        """Return what the answer of a node must be that trains at ``widths``."""
+        return wire.Awaited(
+            server_round,
+            widths,
+            self.state.num_examples,
+            self.layouts,
+            common or self._common,
+            weighted=self.rules.weighted,
+        )
 
     def _round_task(self, server_round: int, asked: Mapping[str, float]) -> RecordDict:
         if self._shares:
@@ -215,49 +252,51 @@ class AequaStrategy(Strategy):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Fold replies as they come into the next parameters; each is dropped once folded.
 
-        A node's reply that cannot be used becomes a failure of each of its participants.
+        With fewer than ``rules.quorum`` participants nothing changes, and there are no metrics.
         """
-        total = MaskedSum(self.layouts)
-        trained: list[Trained] = []
-        # Of each participant only the common sub-model is kept, a small part of the model.
-        common: dict[str, Params] = {}
-        for reply in replies:
-            asked = self._asked.pop(self._exchange.sender(reply), None)
-            if asked is None:
-                logger.warning("Round %d: an answer nobody asked for was dropped", server_round)
-                continue
-            try:
-                part = wire.decode_round_part(
-                    content_of(reply), server_round, asked, self.layouts, self._common
-                )
-                total = total.merge(part.partial)
-            except (wire.WireError, AggregationError) as error:
-                self._fail(server_round, dict.fromkeys(asked, str(error)))
-                continue
-            trained.extend(part.trained)
-            common.update(part.common)
-            self._fail(server_round, part.refused)
-        for asked in self._asked.values():
-            self._fail(server_round, dict.fromkeys(asked, "no reply in time"))
-        if not trained:
+        rules = self.rules
+        limit = NormLimit(rules.norm_limit, self.state.params) if rules.norm_limit else None
+        got = collect(replies, self._awaited, self.layouts, self._exchange.sender, limit)
+        self._fail(server_round, {**got.refused, **got.odd})
+        self._fail(server_round, dict.fromkeys(got.missing, "no reply in time"))
+        trained = got.trained
+        if len(trained) < rules.quorum:
             return None, None
+        self._count_refusals(server_round, got)
         # In the order of the names, so that the mean does not depend on who came first.
         trained.sort(key=lambda line: line.name)
         losses = [line.loss for line in trained]
         self._trained = {line.name: line.width for line in trained}
         before = self.state.contributions
-        self._assess_round(server_round, common)
+        self._assess_round(server_round, got.common)
         if self.personal is not None and self.personal.share is not None:
-            seen = self._personal_round(server_round, before, dict(sorted(common.items())))
+            seen = self._personal_round(server_round, before, dict(sorted(got.common.items())))
             shared = self.personal.share(seen)
             models = {**self.state.personal, **shared.models}
             self.state = replace(self.state, params=shared.server, personal=models)
         else:
-            self.state = replace(self.state, params=total.mean(self.state.params))
-        levels = tuple(sorted({*self.state.trained, *total.level_weights}))
+            self.state = replace(self.state, params=got.total.mean(self.state.params))
+        levels = tuple(sorted({*self.state.trained, *got.total.level_weights}))
         self.state = replace(self.state, trained=levels)
         metrics = MetricRecord({"num-trained": len(trained), "loss": sum(losses) / len(losses)})
         return wire.encode_params(self.state.params), metrics
+
+    def _count_refusals(self, server_round: int, got: Collected) -> None:
+        """Set aside who was refused too often in a row; the absent neither gain nor lose."""
+        refusals = {name: n for name, n in self.state.refusals.items() if name in got.refused}
+        # Kept while nothing is heard: silence is no good reply.
+        heard = {line.name for line in got.trained} | got.refused.keys()
+        refusals |= {n: count for n, count in self.state.refusals.items() if n not in heard}
+        most = self.rules.refusals
+        for name in got.refused:
+            refusals[name] = refusals.get(name, 0) + 1
+            if refusals[name] == most:
+                reason = f"it was refused {most} times in a row and is set aside"
+                self._fail(server_round, {name: reason})
+        self.state = replace(self.state, refusals=dict(sorted(refusals.items())))
+
+    def _is_set_aside(self, name: str) -> bool:
+        return 0 < self.rules.refusals <= self.state.refusals.get(name, 0)
 
     def configure_evaluate(
         self,
@@ -447,17 +486,7 @@ class AequaStrategy(Strategy):
         self, grid: Grid, server_round: int, num_rounds: int, timeout: float, config: ConfigRecord
     ) -> None:
         started = time.monotonic()
-        messages = self.configure_train(server_round, ArrayRecord(), config, grid)
-        queues = {message.metadata.dst_node_id: [message] for message in messages}
-        _, metrics = self.aggregate_train(server_round, self._exchange.ask(queues, timeout))
-        if metrics is None:
-            reasons = sorted(
-                {f.reason for f in self.state.failures if f.server_round == server_round}
-            )
-            raise RunFailedError(
-                f"No participant was trained in round {server_round}: "
-                f"{'; '.join(reasons) or 'no node answered in time'}."
-            )
+        metrics = self._train_together(grid, server_round, timeout, config)
         narrow, wide = None, None
         if self.measure is not None:
             ends = sorted({self.ladder[0], self.ladder[-1]})
@@ -476,6 +505,26 @@ class AequaStrategy(Strategy):
         self._update(server_round=server_round, rounds=(*self.state.rounds, log))
         self._save()
         self._tell("training", server_round, num_rounds, accuracy=wide)
+
+    def _train_together(
+        self, grid: Grid, server_round: int, timeout: float, config: ConfigRecord
+    ) -> MetricRecord:
+        """Try a round until enough take part; raises, with everything saved, if they never do."""
+        for _ in range(self.rules.attempts):
+            messages = self.configure_train(server_round, ArrayRecord(), config, grid)
+            queues = {message.metadata.dst_node_id: [message] for message in messages}
+            _, metrics = self.aggregate_train(server_round, self._exchange.ask(queues, timeout))
+            if metrics is not None:
+                return metrics
+        self._update()
+        self._save()
+        reasons = sorted({f.reason for f in self.state.failures if f.server_round == server_round})
+        who = "No participant was trained"
+        if self.rules.quorum > 1:
+            who = f"Fewer than {self.rules.quorum} participants were trained"
+        raise RunFailedError(
+            f"{who} in round {server_round}: {'; '.join(reasons) or 'nobody was to take part'}."
+        )
 
     def _personal_round(
         self, server_round: int, before: Mapping[str, float], trained: Mapping[str, Params]
@@ -534,9 +583,8 @@ class AequaStrategy(Strategy):
             # A node has one message at a time, so its replies come in the order it was asked.
             widths = dict.fromkeys(asked[self._exchange.sender(reply)].pop(0), 1.0)
             try:
-                part = wire.decode_round_part(
-                    content_of(reply), server_round, widths, self.layouts, 1.0
-                )
+                expected = self._await(server_round, widths, common=1.0)
+                part = wire.decode_round_part(content_of(reply), expected)
             except wire.WireError as error:
                 self._fail(server_round, dict.fromkeys(widths, str(error)))
                 continue

@@ -1,6 +1,7 @@
 """Dataclasses to and from Flower records: every record key and the protocol version."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -20,7 +21,7 @@ from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import Layouts, is_switchable, levels_held, prefix, shape_at
 
 # Raise it with every change of a record; a node of another version is refused when it joins.
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 
 JOIN = f"{MessageType.QUERY}.join"
 REFUSE = f"{MessageType.QUERY}.refuse"
@@ -29,6 +30,8 @@ TRAIN_ALONE = f"{MessageType.TRAIN}.alone"
 TRAIN_ROUND = MessageType.TRAIN
 
 _HEAD, _PARAMS, _COMMON = "aequa", "params", "common"
+# What others wrote goes into logs and records; no reason needs more characters.
+_LONGEST_REASON = 500
 T = TypeVar("T", int, float, str)
 
 
@@ -84,6 +87,30 @@ class RoundTask:
 
 
 @dataclass(frozen=True)
+class Awaited:
+    """What a node was asked for in a round, and so what its answer must be.
+
+    ``widths`` and ``num_examples`` are of each participant, the latter as it joined; ``weighted``
+    says that it counts as much as it has examples. ``common`` is as in the task.
+    """
+
+    server_round: int
+    widths: Mapping[str, float]
+    num_examples: Mapping[str, int]
+    layouts: Layouts
+    common: float | None = None
+    weighted: bool = False
+
+    def weights(self, trained: Iterable[Trained]) -> dict[float, int]:
+        """Return the weight that each width must have in the sum of those who were trained."""
+        weights: dict[float, int] = {}
+        for line in trained:
+            weight = self.num_examples[line.name] if self.weighted else 1
+            weights[line.width] = weights.get(line.width, 0) + weight
+        return weights
+
+
+@dataclass(frozen=True)
 class RewardTask:
     """Store this reward: ``card`` is the text of its card.json, ``params`` its tensors."""
 
@@ -117,12 +144,7 @@ def encode_joined(joined: Joined) -> RecordDict:
 def decode_joined(content: RecordDict) -> Joined:
     """Unpack it; raises WireError for another protocol version before reading anything else."""
     head = _head(content)
-    protocol = _scalar(head, "protocol", int)
-    if protocol != PROTOCOL_VERSION:
-        raise WireError(
-            f"the node speaks protocol {protocol} and the server {PROTOCOL_VERSION}; install the "
-            "same version of aequa-flwr on both"
-        )
+    _check_protocol(head)
     names, counts = _list(head, "names", str), _list(head, "num-examples", int)
     if len(names) != len(counts) or len(set(names)) != len(names):
         raise WireError("the participants and their numbers of examples do not match")
@@ -130,7 +152,7 @@ def decode_joined(content: RecordDict) -> Joined:
     return Joined(
         num_examples,
         _scalar(head, "schema", str),
-        _scalar(head, "refusal", str),
+        _scalar(head, "refusal", str)[:_LONGEST_REASON],
         keeps=_flag(head, "keeps-reward"),
     )
 
@@ -180,7 +202,13 @@ def decode_alone_task(content: RecordDict) -> AloneTask:
 
 def encode_alone_reply(reply: AloneReply) -> RecordDict:
     """Pack standalone models: one array record for each participant."""
-    head = ConfigRecord({"names": list(reply.models), **_refused(reply.refused)})
+    head = ConfigRecord(
+        {
+            "protocol": PROTOCOL_VERSION,
+            "names": list(reply.models),
+            **_refused(reply.refused),
+        }
+    )
     models = {f"model.{k}": encode_params(model) for k, model in enumerate(reply.models.values())}
     return RecordDict({_HEAD: head, **models})
 
@@ -188,6 +216,7 @@ def encode_alone_reply(reply: AloneReply) -> RecordDict:
 def decode_alone_reply(content: RecordDict, layouts: Layouts) -> AloneReply:
     """Unpack them; raises WireError for a model that is not one of ``layouts``."""
     head = _head(content)
+    _check_protocol(head)
     names = _list(head, "names", str)
     models = {name: _floats(content, f"model.{k}") for k, name in enumerate(names)}
     for name, model in models.items():
@@ -252,6 +281,7 @@ def encode_round_part(server_round: int, part: RoundPart) -> RecordDict:
         arrays = cast(dict[str, NDArray], sums)
     head = ConfigRecord(
         {
+            "protocol": PROTOCOL_VERSION,
             "server-round": server_round,
             "names": [line.name for line in part.trained],
             "widths": [line.width for line in part.trained],
@@ -272,49 +302,56 @@ def encode_round_part(server_round: int, part: RoundPart) -> RecordDict:
     return RecordDict({_HEAD: head, _PARAMS: encode_params(arrays), **records})
 
 
-def decode_round_part(
-    content: RecordDict,
-    server_round: int,
-    asked: Mapping[str, float],
-    layouts: Layouts,
-    common: float | None = None,
-) -> RoundPart:
-    """Unpack a node's part of ``server_round``, in which it was ``asked`` for these widths.
-
-    Raises WireError for another round, or for participants or widths that nobody asked for, or
-    where the parameters of the ``common`` sub-model are wanted and not there.
-    """
+def decode_round_part(content: RecordDict, awaited: Awaited) -> RoundPart:
+    """Unpack a node's part of a round; raises WireError for whatever nobody asked for."""
     head = _head(content)
-    if (answered := _scalar(head, "server-round", int)) != server_round:
-        raise WireError(f"the reply is to round {answered}, not {server_round}")
-    trained = tuple(
-        Trained(*line)
-        for line in zip(
-            _list(head, "names", str),
-            _list(head, "widths", float),
-            _list(head, "num-examples", int),
-            _list(head, "losses", float),
-            strict=False,
-        )
+    _check_protocol(head)
+    if (answered := _scalar(head, "server-round", int)) != awaited.server_round:
+        raise WireError(f"the reply is to round {answered}, not {awaited.server_round}")
+    columns = (
+        _list(head, "names", str),
+        _list(head, "widths", float),
+        _list(head, "num-examples", int),
+        _list(head, "losses", float),
     )
+    if len({len(column) for column in columns}) != 1:
+        raise WireError("the lists of the reply do not match")
+    trained = tuple(Trained(*line) for line in zip(*columns, strict=True))
     refused = _read_refused(head)
-    answered_names = [line.name for line in trained] + list(refused)
-    if sorted(answered_names) != sorted(asked):
-        raise WireError("the reply is not about the participants that were asked for")
-    if any(line.width != asked[line.name] or line.num_examples < 1 for line in trained):
-        raise WireError("a participant trained another width than asked, or no examples")
-    partial = _read_sum(content, head, layouts)
+    _check_trained(trained, refused, awaited)
+    partial = _read_sum(content, head, awaited.layouts)
     if partial.count != len(trained):
         raise WireError(f"the sum is of {partial.count} participants, not {len(trained)}")
-    names = [line.name for line in trained]
+    if partial.weights != awaited.weights(trained):
+        raise WireError("a participant counts as more, or less, than was agreed")
+    names, common = [line.name for line in trained], awaited.common
     if common is None or not names:
         return RoundPart(partial, trained, refused)
     if len(names) == 1:  # its sum is its model, and was checked as such
         model = common_part(
-            _floats(content, _PARAMS), layouts, common, partial.level_weights.keys()
+            _floats(content, _PARAMS), awaited.layouts, common, partial.level_weights.keys()
         )
         return RoundPart(partial, trained, refused, {names[0]: model})
-    return RoundPart(partial, trained, refused, _read_common(content, names, layouts, common))
+    models = _read_common(content, names, awaited.layouts, common)
+    return RoundPart(partial, trained, refused, models)
+
+
+def _check_trained(
+    trained: Sequence[Trained], refused: Mapping[str, str], awaited: Awaited
+) -> None:
+    names = [line.name for line in trained] + list(refused)
+    if sorted(names) != sorted(awaited.widths):
+        raise WireError("the reply is not about the participants that were asked for")
+    for line in trained:
+        if line.width != awaited.widths[line.name]:
+            raise WireError(f"{line.name} trained another width than it was asked for")
+        if line.num_examples != (joined := awaited.num_examples[line.name]):
+            raise WireError(
+                f"{line.name} says that it has {line.num_examples} examples, and joined with "
+                f"{joined}"
+            )
+        if not math.isfinite(line.loss):
+            raise WireError(f"the loss of {line.name} is not a finite number")
 
 
 def _read_common(
@@ -348,7 +385,9 @@ def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> Mask
             floats = _floats(content, _PARAMS)
             return MaskedSum(layouts).add(floats, widths[0], weights[0], levels.keys())
         sums = _embed_sums(_ndarrays(content, _PARAMS), layouts, max(widths))
-        bound = int(_scalar(head, "sum-bound", str))
+        bound = int(_scalar(head, "sum-bound", str)[:_LONGEST_REASON])
+        if bound < max((_largest(value) for value in sums.values()), default=0):
+            raise WireError("the sum is larger than it says it can be")
         by_width = dict(zip(widths, weights, strict=True))
         return MaskedSum(layouts).merge(
             MaskedSum(layouts, sums, by_width, levels, count=count, bound=bound)
@@ -388,6 +427,11 @@ def _embed_sums(
     return sums
 
 
+def _largest(sums: Int64) -> int:
+    # As Python's integers: the magnitude of the smallest int64 is none.
+    return max(int(sums.max(initial=0)), -int(sums.min(initial=0)))
+
+
 def encode_params(params: Params) -> ArrayRecord:
     """Pack named tensors."""
     return ArrayRecord({name: Array(value) for name, value in params.items()})
@@ -420,6 +464,15 @@ def _head(content: RecordDict) -> ConfigRecord:
     return head
 
 
+def _check_protocol(head: ConfigRecord) -> None:
+    protocol = _scalar(head, "protocol", int)
+    if protocol != PROTOCOL_VERSION:
+        raise WireError(
+            f"the node speaks protocol {protocol} and the server {PROTOCOL_VERSION}; install the "
+            "same version of aequa-flwr on both"
+        )
+
+
 def _scalar(head: ConfigRecord, key: str, kind: type[T]) -> T:
     value = head.get(key)
     if not isinstance(value, kind) or isinstance(value, bool):
@@ -450,4 +503,4 @@ def _read_refused(head: ConfigRecord) -> dict[str, str]:
     names, reasons = _list(head, "refused", str), _list(head, "reasons", str)
     if len(names) != len(reasons):
         raise WireError("the refused participants and the reasons do not match")
-    return dict(zip(names, reasons, strict=True))
+    return {n: reason[:_LONGEST_REASON] for n, reason in zip(names, reasons, strict=True)}

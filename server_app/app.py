@@ -49,7 +49,7 @@ from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.state import RunState
-from aequa_flwr.strategy import AequaStrategy, Calibrate, Method
+from aequa_flwr.strategy import AequaStrategy, Calibrate, Method, Rules
 from aequa_flwr.training import ServerData, check_augmentation, choose_compute
 from aequa_flwr.wire import RewardTask
 from server_app.delivering import deliver_again
@@ -189,6 +189,13 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper, checkpoint: Checkpoint 
         schema=schema.fingerprint,
         num_participants=config.participants,
         join_timeout_s=config.join_timeout_s,
+        rules=Rules(
+            quorum=config.round_quorum,
+            attempts=config.round_attempts,
+            norm_limit=config.norm_limit,
+            refusals=config.set_aside_after,
+            weighted=config.weighting == "examples",
+        ),
         quorum=config.quorum,
         bound=load_roster(_roster(config, keeper.folder)),
         state=state,

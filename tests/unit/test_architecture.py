@@ -30,6 +30,7 @@ ORDER = [
     "rewards",
     "wire",
     "exchange",
+    "collecting",
     "joining",
     "delivery",
     "state",
@@ -50,7 +51,7 @@ ROOMS = {
     "PIL": ("data/sources/images.py",),
     # A data set is prepared once; two grids must not share a folder.
     "filelock": ("data/cache.py", "cli/paper.py"),
-    "flwr": ("wire.py", "exchange.py", "joining.py", "strategy.py"),
+    "flwr": ("wire.py", "exchange.py", "collecting.py", "joining.py", "strategy.py"),
     "flwr_datasets": ("data/partition.py",),
     "rich": ("cli",),
     "psutil": ("cli",),

@@ -39,8 +39,16 @@ def part_of(widths: dict[str, float], weight: int = 1) -> RoundPart:
     for k, width in enumerate(widths.values()):
         # The first trained its narrowest level alone, the others all they hold.
         total = total.add(params(k, width), width, weight, {0} if k == 0 else None)
-    lines = tuple(Trained(name, width, 10, 0.5) for name, width in widths.items())
+    lines = tuple(
+        Trained(name, width, 10 if weight == 1 else weight, 0.5) for name, width in widths.items()
+    )
     return RoundPart(total, lines, {})
+
+
+def awaited(widths: dict[str, float], weight: int = 1, common: float | None = None) -> wire.Awaited:
+    """What ``part_of`` answers; by examples unless all weigh the same."""
+    counts = dict.fromkeys(widths, 10 if weight == 1 else weight)
+    return wire.Awaited(3, widths, counts, LAYOUTS, common, weighted=weight != 1)
 
 
 def same_params(a: Params, b: Params) -> bool:
@@ -126,7 +134,7 @@ def test_a_refusal(reason: str) -> None:
 def test_round_part_is_lossless_for_one_and_for_many(widths: dict[str, float], weight: int) -> None:
     part = part_of(widths, weight)
     content = through_bytes(wire.encode_round_part(3, part))
-    back = wire.decode_round_part(content, 3, widths, LAYOUTS)
+    back = wire.decode_round_part(content, awaited(widths, weight))
     assert back.trained == part.trained
     assert (back.partial.weights, back.partial.count) == (part.partial.weights, part.partial.count)
     assert back.partial.level_weights == part.partial.level_weights
@@ -155,7 +163,7 @@ def test_the_common_sub_model_of_each_arrives_whether_alone_or_among_many() -> N
     widths = {"a": 0.5, "b": 1.0, "c": 1.0}
     part = with_common(widths)
     back = wire.decode_round_part(
-        through_bytes(wire.encode_round_part(3, part)), 3, widths, LAYOUTS, COMMON
+        through_bytes(wire.encode_round_part(3, part)), awaited(widths, common=COMMON)
     )
     assert back.common.keys() == widths.keys()
     assert all(same_params(back.common[name], part.common[name]) for name in widths)
@@ -164,7 +172,7 @@ def test_the_common_sub_model_of_each_arrives_whether_alone_or_among_many() -> N
     alone = with_common({"a": 0.5})
     content = through_bytes(wire.encode_round_part(3, alone))
     assert list(content.array_records) == ["params"]  # one model, assessed and added alike
-    again = wire.decode_round_part(content, 3, {"a": 0.5}, LAYOUTS, COMMON)
+    again = wire.decode_round_part(content, awaited({"a": 0.5}, common=COMMON))
     assert same_params(again.common["a"], part.common["a"])
 
 
@@ -188,7 +196,7 @@ def test_a_malformed_common_sub_model_is_refused(damage: Any, says: str) -> None
     content = through_bytes(wire.encode_round_part(3, with_common(asked)))
     damage(content)
     with pytest.raises(wire.WireError, match=re.escape(says)):
-        wire.decode_round_part(content, 3, asked, LAYOUTS, COMMON)
+        wire.decode_round_part(content, awaited(asked, common=COMMON))
 
 
 def head(content: RecordDict) -> ConfigRecord:
@@ -232,10 +240,21 @@ BAD_PARTS: list[tuple[Callable[[RecordDict], None], str]] = [
     (edit(server_round=2), "the reply is to round 2, not 3"),
     (edit(server_round="3"), "lacks 'server-round'"),
     (edit(names=["a", "x"]), "not about the participants that were asked for"),
-    (edit(names=["a"], refused=["b"], reasons=["no"]), "the sum is of 2 participants, not 1"),
-    (edit(widths=[1.0, 1.0]), "another width than asked"),
-    (edit(num_examples=[10, 0]), "or no examples"),
+    (
+        edit(
+            names=["a"], widths=[0.5], num_examples=[10], losses=[0.5], refused=["b"], reasons=["-"]
+        ),
+        "the sum is of 2 participants, not 1",
+    ),
+    (edit(widths=[1.0, 1.0]), "another width than it was asked for"),
+    (edit(num_examples=[10, 0]), "b says that it has 0 examples, and joined with 10"),
+    (edit(num_examples=[10**12, 10]), "a says that it has"),
+    (edit(num_examples=[10]), "the lists of the reply do not match"),
     (edit(losses=[1, 2]), "lacks the list 'losses'"),
+    (edit(losses=[0.1, float("nan")]), "the loss of b is not a finite number"),
+    (edit(protocol=1), "speaks protocol 1"),
+    (edit(sum_weights=[1, 2]), "counts as more, or less, than was agreed"),
+    (edit(sum_bound="1"), "larger than it says it can be"),
     (edit(sum_weights=[1, 1, 1]), "widths and weights of the sum do not match"),
     (edit(sum_weights=[1, -1]), "widths and weights of the sum do not match"),
     (edit(sum_widths=[0.5, 7.0]), "widths are impossible"),
@@ -258,7 +277,7 @@ def test_a_malformed_part_is_refused(damage: Callable[[RecordDict], None], says:
     content = wire.encode_round_part(3, part_of(asked))
     damage(content)
     with pytest.raises(wire.WireError, match=says):
-        wire.decode_round_part(content, 3, asked, LAYOUTS)
+        wire.decode_round_part(content, awaited(asked))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e38])
@@ -266,7 +285,7 @@ def test_a_single_update_that_is_not_finite_is_refused(value: float) -> None:
     content = wire.encode_round_part(3, part_of({"a": 1.0}))
     replace_array(np.full((6, 4), value, np.float32))(content)
     with pytest.raises(wire.WireError, match="not finite or absurdly large"):
-        wire.decode_round_part(content, 3, {"a": 1.0}, LAYOUTS)
+        wire.decode_round_part(content, awaited({"a": 1.0}))
 
 
 def test_another_protocol_is_refused_with_what_to_do() -> None:
