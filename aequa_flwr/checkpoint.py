@@ -140,7 +140,7 @@ def _encode(state: RunState, config: RunConfig) -> bytes:
         **{f"ledger/{name}": value for name, value in state.ledger.items()},
         **{f"personal/{k}/{n}": v for k, params in enumerate(personal) for n, v in params.items()},
     }
-    tensors = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
+    tensors = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     content = {
         "config": config.to_flower(),
         "state": {
@@ -161,7 +161,7 @@ def _checksum(tensors: Mapping[str, Array]) -> str:
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"\n{name} {value.dtype} {value.shape}\n".encode())
-        digest.update(np.ascontiguousarray(value).data)
+        digest.update(np.asarray(value, order="C").data)
     return digest.hexdigest()
 
 

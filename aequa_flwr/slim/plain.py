@@ -116,13 +116,15 @@ def build_plain(layer: PlainLayer, params: Params) -> nn.Module:
 
     Raises ValueError where the tensors do not fit the layers.
     """
-    module = layer.build()
+    # Without memory: a card may claim any size, and only that of its tensors is ever needed.
+    with torch.device("meta"):
+        module = layer.build()
     state = {name: torch.from_numpy(value.copy()) for name, value in params.items()}
     for name, value in module.state_dict().items():
         if name.endswith(_COUNTER):
-            state.setdefault(name, value)
+            state.setdefault(name, torch.zeros(value.shape, dtype=value.dtype))
     try:
-        module.load_state_dict(state)
+        module.load_state_dict(state, assign=True)
     except RuntimeError as error:
         raise ValueError(f"the tensors do not fit the layers: {error}") from error
     return module.eval()
