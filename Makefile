@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e e2e-hosts e2e-docker lint bench clean
+.PHONY: help setup demo test e2e e2e-hosts e2e-docker fuzz lint bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## /\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ e2e-hosts: $(READY) ## the same on four hosts, one of them cut off for a while (
 
 e2e-docker: $(READY) ## the image and the compose demo (needs Docker, or a lab)
 	"$(BIN)/python" -m pytest -m lab -s tests/lab/test_docker.py
+
+fuzz: $(READY) ## 100,000 and more damaged messages, checkpoints and rewards
+	AEQUA_FUZZ=5000 "$(BIN)/python" -m pytest tests/fuzz
 
 lint: $(READY) ## format the code and fix what can be fixed
 	"$(BIN)/ruff" format .

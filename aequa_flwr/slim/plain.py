@@ -108,7 +108,10 @@ class PlainLayer:
         children = tuple(
             (str(child["name"]), cls.from_json(child)) for child in content.get("layers", ())
         )
-        return cls(content["kind"], dict(content.get("arguments", {})), children)
+        kind, arguments = content["kind"], dict(content.get("arguments", {}))
+        if not isinstance(kind, str) or not all(isinstance(a, int) for a in arguments.values()):
+            raise TypeError("a layer is a name and whole numbers")
+        return cls(kind, arguments, children)
 
 
 def build_plain(layer: PlainLayer, params: Params) -> nn.Module:

@@ -78,7 +78,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "NaN": (poison(np.nan), "not finite or absurdly large"),
     "infinity": (poison(np.inf), "not finite or absurdly large"),
     "absurd value": (poison(1e37), "not finite or absurdly large"),
-    "dtype": (tensors(lambda array: array.astype(np.float64)), "not float32"),
+    "dtype": (tensors(lambda array: array.astype(np.float64)), "is of float64"),
     "shape": (tensors(lambda array: array.ravel()), "shape"),
     "empty": (empty, "does the node run another app"),
 }
