@@ -1,18 +1,20 @@
 """A reward: a physically small network with its card, on disk; and how fair all of them are."""
 
+import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load, save
 
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.errors import UserError
+from aequa_flwr.files import write_whole
 from aequa_flwr.naming import SAFE_CHARACTERS, is_safe_name
 from aequa_flwr.slim.plain import PlainLayer, build_plain
 from aequa_flwr.slim.subnet import Params
@@ -20,8 +22,8 @@ from aequa_flwr.slim.subnet import Params
 if TYPE_CHECKING:
     from torch import nn
 
-_CARD, TENSORS_FILE = "card.json", "model.safetensors"
-_CARD_VERSION = 3
+_CARD, _TENSORS = "card.json", "model.safetensors"
+_CARD_VERSION = 4
 # Bounds what a card can make us allocate; the longest vocabulary (data.schema_file) fits well.
 _MAX_CARD_BYTES = 100_000_000
 
@@ -36,7 +38,8 @@ class RewardCard:
 
     ``accuracy`` is the balanced accuracy on the server's validation data, None where it has none.
     ``schema`` says how an example becomes an input, and the classes; ``layer`` is the network.
-    ``run`` is the name of the run that it comes from.
+    ``run`` is the name of the run that it comes from, ``sha256`` the checksum of the file of its
+    tensors once there is one.
     """
 
     participant: str
@@ -47,6 +50,7 @@ class RewardCard:
     layer: PlainLayer
     schema: Schema
     run: str = ""
+    sha256: str = ""
 
     def to_json(self) -> str:
         """Return the card as the text of card.json."""
@@ -82,15 +86,17 @@ def safe_name(name: str) -> str:
 
 
 def save_reward(folder: Path, card: RewardCard, params: Params) -> Path:
-    """Write a reward to ``folder``/<participant> and return that path.
+    """Write a reward to ``folder``/<participant>, which only its owner can read; return that.
 
     Two files: model.safetensors holds the tensors of the card's layer, card.json everything
-    else.
+    else. The card comes last: where there is one, the reward is whole.
     """
     path = folder / safe_name(card.participant)
-    path.mkdir(parents=True, exist_ok=True)
-    save_file(dict(params), path / TENSORS_FILE)
-    (path / _CARD).write_text(card.to_json(), encoding="utf-8")
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tensors = save(dict(params))
+    write_whole(path / _TENSORS, tensors)
+    card = replace(card, sha256=hashlib.sha256(tensors).hexdigest())
+    write_whole(path / _CARD, card.to_json())
     return path
 
 
@@ -104,10 +110,25 @@ def load_reward(path: str | Path) -> "nn.Module":
     folder = Path(path)
     card = load_card(folder)
     try:
-        return build_plain(card.layer, load_file(folder / TENSORS_FILE))
-    except (OSError, SafetensorError, ValueError) as error:
+        return build_plain(card.layer, load_tensors(folder, card))
+    except ValueError as error:
         reason = " ".join(str(error).split())[:200]
         raise RewardError(f"The reward in {folder} cannot be loaded: {reason}.") from error
+
+
+def load_tensors(folder: Path, card: RewardCard) -> Params:
+    """Return the tensors of the reward in ``folder``; raises RewardError unless they are whole."""
+    path = folder / _TENSORS
+    try:
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != card.sha256:
+            raise RewardError(f"{path} is not the file that its card is of; it may be truncated.")
+        tensors: Params = load(content)
+        return tensors
+    except OSError as error:
+        raise RewardError(f"{path} cannot be read ({error.strerror}).") from error
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise RewardError(f"{path} does not hold the tensors of a reward.") from error
 
 
 def load_card(path: str | Path) -> RewardCard:

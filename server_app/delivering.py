@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from flwr.serverapp import Grid
-from safetensors.numpy import load_file
 
 from aequa_flwr.config import RunConfig
 from aequa_flwr.delivery import deliver
@@ -21,7 +20,7 @@ from aequa_flwr.record import (
     save_record,
 )
 from aequa_flwr.report import render_page
-from aequa_flwr.rewards import TENSORS_FILE, load_card
+from aequa_flwr.rewards import load_card, load_tensors
 from aequa_flwr.state import UNDELIVERED
 from aequa_flwr.wire import RewardTask
 
@@ -55,7 +54,8 @@ def deliver_again(grid: Grid, run: Path, config: RunConfig) -> None:
 
     def task(name: str) -> RewardTask:
         folder = run / REWARDS_FOLDER / name
-        return RewardTask(load_card(folder).to_json(), load_file(folder / TENSORS_FILE))
+        card = load_card(folder)
+        return RewardTask(card.to_json(), load_tensors(folder, card))
 
     failed = deliver(exchange, roster.nodes, task, there, config.round_timeout_s)
     failed |= dict.fromkeys((name for name in waiting if name not in there), "it is not there")

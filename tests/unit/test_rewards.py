@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,8 @@ def make_reward(folder: Path, network: SlimNetwork, width: float) -> Path:
         schema=SCHEMA,
     )
     path = save_reward(folder, card, network.plain_params(sub_params, width))
-    assert load_card(path) == card
+    assert replace(load_card(path), sha256="") == card
+    assert path.stat().st_mode & 0o077 == 0
     return path
 
 
@@ -95,8 +97,19 @@ def test_what_is_no_reward_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path = make_reward(tmp_path, build_network("cnn", SCHEMA), 0.5)
     tensors = (path / "model.safetensors").read_bytes()
     (path / "model.safetensors").write_bytes(tensors[:-10])
-    with pytest.raises(RewardError, match="cannot be loaded"):
+    with pytest.raises(RewardError, match="is not the file that its card is of"):
         load_reward(path)
+    (path / "model.safetensors").unlink()
+    with pytest.raises(RewardError, match="cannot be read"):
+        load_reward(path)
+
+
+def test_tensors_of_another_reward_are_noticed(tmp_path: Path) -> None:
+    network = build_network("cnn", SCHEMA)
+    ours, other = (make_reward(tmp_path / str(width), network, width) for width in (0.5, 0.6))
+    (ours / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
+    with pytest.raises(RewardError, match="is not the file that its card is of"):
+        load_reward(ours)
 
 
 @pytest.mark.parametrize(
