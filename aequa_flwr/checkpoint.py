@@ -66,8 +66,10 @@ class Checkpoints:
         there = _numbered(self._folder)
         number = max(there, default=0) + 1
         write_whole(_path(self._folder, number), _encode(state, self._config))
-        for old in sorted(there)[: -(_KEPT - 1)]:
-            there[old].unlink(missing_ok=True)
+        # And what a server left that was killed while it wrote.
+        halves = self._folder.glob(".*.safetensors.*")
+        for path in (*halves, *(there[old] for old in sorted(there)[: -(_KEPT - 1)])):
+            path.unlink(missing_ok=True)
 
 
 def load_checkpoint(run: Path) -> Checkpoint:
