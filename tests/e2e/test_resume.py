@@ -33,7 +33,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return without_times(top / "run")
 
 
-@pytest.mark.parametrize("who", ["the server", "everything"])
+@pytest.mark.parametrize("who", ["the server", pytest.param("everything", marks=pytest.mark.long)])
 def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
     tmp_path: Path, marked_env: dict[str, str], whole: dict[str, Any], who: str
 ) -> None:

@@ -61,8 +61,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # Six are written: before joining, before and after assessing, after each round, with the rewards.
-@pytest.mark.parametrize("number", [2, 5])
-@pytest.mark.parametrize("moment", ["before", "during", "before the rename", "after"])
+@pytest.mark.parametrize(
+    ("moment", "number"), [("before", 2), ("during", 5), ("before the rename", 5), ("after", 5)]
+)
 def test_killed_around_a_checkpoint_it_ends_the_same(
     tmp_path: Path, whole: Path, moment: str, number: int
 ) -> None:
