@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from tests.e2e.conftest import (
     start_and_wait_for_rounds,
 )
 
+# Enough that the run is still going when something is done to it.
 ROUNDS = 60
 
 
@@ -61,3 +65,38 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
     done = run_aequa("run", "--resume", str(output), cwd=tmp_path, env=marked_env)
     assert done.returncode == 1
     assert "is completed; there is nothing to resume" in done.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 20 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("this user may not mount a file system")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Leave no room on the disk of ``path``."""
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+@pytest.mark.long
+def test_a_full_disk_stops_the_run_in_a_sentence_and_loses_nothing(
+    small_disk: Path, tmp_path: Path, marked_env: dict[str, str], whole: dict[str, Any]
+) -> None:
+    output, filler = small_disk / "run", small_disk / "filler"
+    process = start_and_wait_for_rounds(output, marked_env, ROUNDS)
+    fill(filler)
+    text, _ = process.communicate(timeout=180)
+    assert process.returncode == 1, text
+    assert "No space left on device" in " ".join(text.split())
+    filler.unlink()
+    done = run_aequa("run", "--resume", str(output), cwd=tmp_path, env=marked_env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert without_times(output) == whole
