@@ -115,7 +115,7 @@ def test_a_saved_reward_gives_the_slimmable_networks_logits(
         schema=SCHEMAS[name],
     )
     path = save_reward(tmp_path, card, network.plain_params(sub, width))
-    assert load_card(path) == card
+    assert replace(load_card(path), sha256="") == card
     module = load_reward(path)
     assert sum(p.numel() for p in module.parameters()) == card.num_parameters
     torch.testing.assert_close(module(x), network(x, width), rtol=1e-4, atol=1e-5)
