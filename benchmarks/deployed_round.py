@@ -28,7 +28,7 @@ from tests.e2e.conftest import run_aequa  # noqa: E402 - not an installed packag
 from tests.e2e.deployed import deploy  # noqa: E402
 
 _SITES = ("hospital-a", "hospital-b", "hospital-c")
-_EVERY_S = 0.02
+_EVERY_S = 0.1
 # What a client's process imports before it can do anything, and before it can train.
 _IMPORTS = {
     "Python": "pass",
