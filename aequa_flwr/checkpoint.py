@@ -168,22 +168,23 @@ def _checksum(tensors: Mapping[str, Array]) -> str:
 
 
 def _read(path: Path) -> Checkpoint:
-    content, tensors = _read_whole(path)
+    tensors = _read_whole(path)
     try:
+        content = json.loads(tensors.pop(_TEXT).tobytes())
         config = RunConfig.parse(content["config"])
         values = {
             key: reader.validate_python(content["state"][key]) for key, reader in _READERS.items()
         }
         named = {key: tensors[key] for key in content["tensors"]}
         state = RunState(**values, **_sort_out(named, content["personal"]))
-    except (UserError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (UserError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise CheckpointError(f"{path} does not hold the state of a run ({reason}).") from None
     return Checkpoint(path, state, config)
 
 
-def _read_whole(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the tensors of a file that is whole and of this version."""
+def _read_whole(path: Path) -> dict[str, Array]:
+    """Return the tensors of a file that is whole and of this version."""
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
@@ -193,15 +194,14 @@ def _read_whole(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             raise ValueError("the checksum is wrong")
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error}).") from None
-    except (SafetensorError, ValueError, LookupError, TypeError, RecursionError):
+    except (SafetensorError, ValueError, LookupError, TypeError):
         raise CheckpointError(f"{path} is not a whole checkpoint; it may be truncated.") from None
     if version != str(_VERSION):
         raise CheckpointError(
             f"{path} is of another version of aequa-flwr (checkpoint {version}, not {_VERSION}); "
             "resume with that version, or start anew."
         )
-    content: dict[str, Any] = json.loads(tensors.pop(_TEXT).tobytes())
-    return content, tensors
+    return tensors
 
 
 def _sort_out(tensors: Mapping[str, Array], names: list[str]) -> dict[str, Any]:

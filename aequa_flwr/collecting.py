@@ -19,7 +19,7 @@ class Collected:
     """What a round brought: the sum, who was trained, everybody's common sub-model.
 
     ``refused`` are those whose reply could not be used, or who could not be trained, and why;
-    ``missing`` those of whom nothing came; ``odd`` are answers that nobody asked for.
+    ``missing`` those of whom nothing came.
     """
 
     total: MaskedSum
@@ -27,7 +27,6 @@ class Collected:
     common: dict[str, Params] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-    odd: dict[str, str] = field(default_factory=dict)
 
     def fold(self, part: RoundPart) -> None:
         """Add a node's part; raises AggregationError, and nothing is added, on overflow."""
@@ -102,14 +101,8 @@ def _usable(
     collected: Collected,
 ) -> Iterator[RoundPart]:
     """Yield what can be used; who sent anything else, or nothing, is noted in ``collected``."""
-    answered: dict[int, Awaited] = {}
     for reply in replies:
-        node = sender(reply)
-        if (asked := waiting.pop(node, None)) is None:
-            names = answered[node].widths if node in answered else [f"node {node}"]
-            collected.odd |= dict.fromkeys(names, "an answer that nobody asked for was dropped")
-            continue
-        answered[node] = asked
+        asked = waiting.pop(sender(reply))
         try:
             part = decode_round_part(content_of(reply), asked)
         except WireError as error:

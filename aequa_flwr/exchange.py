@@ -55,17 +55,19 @@ class Exchange:
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._sent: dict[str, int] = {}
+        self.surplus: list[int] = []
 
     def ask(self, queues: Mapping[int, Sequence[Message]], timeout_s: float) -> Iterator[Message]:
         """Send each node its messages, one at a time, and yield replies as they arrive.
 
-        What has not come after ``timeout_s`` is not yielded.
+        What has not come after ``timeout_s`` is not yielded, nor is a second answer to a message;
+        ``surplus`` has the nodes that sent one.
         """
         deadline = time.monotonic() + timeout_s
         waiting = {node: deque(messages) for node, messages in queues.items()}
         pending: set[str] = set()
         ready = list(waiting)
-        self._sent = {}
+        self._sent, self.surplus = {}, []
         while (ready or pending) and time.monotonic() < deadline:
             for node in ready:
                 if waiting[node]:
@@ -75,9 +77,11 @@ class Exchange:
             ready = []
             for reply in self._grid.pull_messages(list(pending)) if pending else ():
                 asked = reply.metadata.reply_to_message_id
+                if asked not in pending:
+                    self.surplus.append(self.sender(reply))
+                    continue
                 pending.discard(asked)
-                if asked in self._sent:
-                    ready.append(self._sent[asked])
+                ready.append(self._sent[asked])
                 yield reply
             if pending and not ready:
                 time.sleep(POLL_S)

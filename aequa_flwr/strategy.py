@@ -257,8 +257,11 @@ class AequaStrategy(Strategy):
         rules = self.rules
         limit = NormLimit(rules.norm_limit, self.state.params) if rules.norm_limit else None
         got = collect(replies, self._awaited, self.layouts, self._exchange.sender, limit)
-        self._fail(server_round, {**got.refused, **got.odd})
+        self._fail(server_round, got.refused)
         self._fail(server_round, dict.fromkeys(got.missing, "no reply in time"))
+        for node in self._exchange.surplus:
+            names = self._awaited[node].widths if node in self._awaited else [f"node {node}"]
+            self._fail(server_round, dict.fromkeys(names, "a second answer was dropped"))
         trained = got.trained
         if len(trained) < rules.quorum:
             return None, None
@@ -282,11 +285,9 @@ class AequaStrategy(Strategy):
         return wire.encode_params(self.state.params), metrics
 
     def _count_refusals(self, server_round: int, got: Collected) -> None:
-        """Set aside who was refused too often in a row; the absent neither gain nor lose."""
-        refusals = {name: n for name, n in self.state.refusals.items() if name in got.refused}
-        # Kept while nothing is heard: silence is no good reply.
-        heard = {line.name for line in got.trained} | got.refused.keys()
-        refusals |= {n: count for n, count in self.state.refusals.items() if n not in heard}
+        """Set aside who was refused too often in a row; silence neither adds to it nor ends it."""
+        good = {line.name for line in got.trained}
+        refusals = {name: n for name, n in self.state.refusals.items() if name not in good}
         most = self.rules.refusals
         for name in got.refused:
             refusals[name] = refusals.get(name, 0) + 1

@@ -106,13 +106,14 @@ class _Keeper:
         versions |= {name: version(name) for name in _PACKAGES}
         self._checkpoints = Checkpoints(folder, config)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        times = Times(started=now)
+        record = RunRecord("running", "", config.to_record(), versions, times=Times(started=now))
         if config.resume:
-            before = load_record(folder).times
-            times = replace(before, finished="", resumed=(*before.resumed, now))
-        self._seconds_before = times.seconds
-        self.record = RunRecord("running", "", config.to_record(), versions, times=times)
-        save_record(folder, self.record)
+            # With all it knows: whatever stops this start must not cost what the last one reached.
+            before = load_record(folder)
+            times = replace(before.times, finished="", resumed=(*before.times.resumed, now))
+            record = replace(before, status="running", reason="", versions=versions, times=times)
+        self._seconds_before = record.times.seconds
+        self.update(record)
 
     def update(self, record: RunRecord) -> None:
         """Replace the record."""
@@ -163,7 +164,8 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper, checkpoint: Checkpoint 
     keeper.update(replace(keeper.record, data=_describe(config, data), contribution_unit=unit))
 
     def save(state: RunState) -> None:
-        _bind(config, keeper.folder, strategy.roster)
+        if state.stage == "contribution":  # everybody has just joined
+            _bind(config, keeper.folder, strategy.roster)
         keeper.checkpoint(state)
 
     strategy = AequaStrategy(

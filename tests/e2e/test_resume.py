@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.conftest import (
     carrying,
+    clean_environment,
     many_rounds,
     record_of,
     run_aequa,
@@ -32,7 +33,8 @@ def without_times(folder: Path) -> dict[str, Any]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The record of the run that nobody stops."""
     top = tmp_path_factory.mktemp("whole")
-    done = run_aequa(*many_rounds(top / "run", ROUNDS), cwd=top, env=os.environ)
+    env = clean_environment(top / "home")
+    done = run_aequa(*many_rounds(top / "run", ROUNDS), cwd=top, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return without_times(top / "run")
 

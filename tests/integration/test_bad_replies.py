@@ -124,16 +124,20 @@ def test_a_bad_reply_is_refused_and_never_touches_the_model(
     assert [line["num_trained"] for line in record["rounds"]] == [4, 3, 4, 4]
 
 
-def test_a_second_answer_in_a_round_changes_nothing(tmp_path: Path) -> None:
+# Joining, training alone, rounds, and for FedAvg-FT also the tuning: all of it comes twice.
+@pytest.mark.parametrize("method", ["aequa", "fedavg-ft"])
+def test_a_second_answer_changes_nothing(tmp_path: Path, method: str) -> None:
+    settings = SMALL | {"method": method}
+
     class Twice(InProcessGrid):
         def pull_messages(self, message_ids: Any) -> Any:
             return [reply for reply in super().pull_messages(message_ids) for _ in range(2)]
 
-    run_in_process(tmp_path / "once", **SMALL)
-    run_in_process(tmp_path / "twice", grid=Twice, **SMALL)
+    run_in_process(tmp_path / "once", **settings)
+    run_in_process(tmp_path / "twice", grid=Twice, **settings)
     once, twice = without_times(tmp_path / "once"), without_times(tmp_path / "twice")
     reasons = {failure["reason"] for failure in twice.pop("failures")}
-    assert "an answer that nobody asked for was dropped" in reasons
+    assert reasons == {"a second answer was dropped"}
     del once["failures"]
     assert twice == once
 
@@ -237,5 +241,10 @@ def test_who_does_not_come_back_misses_its_rounds(tmp_path: Path) -> None:
     settings = SMALL | {"round_quorum": 4, "join_timeout_s": 1.0, "resume": str(run)}
     with pytest.raises(UserError, match="it did not come back when the run was resumed"):
         run_in_process(run, grid=Gone, **settings)
+    reached = record_of(run)
+    assert len(reached["rounds"]) == 1
     with pytest.raises(UserError, match="with round-quorum = 4, and this one has 3"):
         run_in_process(run, grid=Gone, **settings | {"round_quorum": 3})
+    # A start that is refused costs nothing of what was reached.
+    for key in ("rounds", "participants", "failures", "config"):
+        assert record_of(run)[key] == reached[key]

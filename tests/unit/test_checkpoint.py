@@ -13,6 +13,7 @@ from aequa_flwr.checkpoint import (
     CHECKPOINTS_FOLDER,
     CheckpointError,
     Checkpoints,
+    _checksum,
     check_same_run,
     load_checkpoint,
     reopen_run,
@@ -149,6 +150,15 @@ def test_a_text_that_is_no_state_is_refused(
         monkeypatch.setattr("aequa_flwr.checkpoint.json.dumps", lambda *_a, h=harm, **_k: h)
         (path, *_) = saved(tmp_path / f"run-{len(harm)}", FULL)
         monkeypatch.undo()
+        with pytest.raises(CheckpointError, match="does not hold the state of a run"):
+            load_checkpoint(path)
+
+
+def test_a_right_checksum_over_no_state_at_all_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "1.safetensors"
+    for text in (None, b"{", b"\xff", b"[" * 100_000):
+        tensors = {"x": np.zeros(3)} if text is None else {"run": np.frombuffer(text, np.uint8)}
+        save_file(tensors, path, {"version": "1", "sha256": _checksum(tensors)})
         with pytest.raises(CheckpointError, match="does not hold the state of a run"):
             load_checkpoint(path)
 
