@@ -462,13 +462,14 @@ def _read_array(name: str, array: Array) -> np.ndarray[tuple[int, ...], np.dtype
     # What strangers' bytes make NumPy raise is not documented; an answer must never end a run.
     except Exception as error:
         raise WireError(f"the array {name!r} cannot be read") from error
-    body = array.data[file.tell() :]
+    start = file.tell()
     if dtype not in _DTYPES or in_columns:
         raise WireError(f"{name} is of {dtype}, which no message has")
-    if math.prod(shape) * dtype.itemsize != len(body):
+    size = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or size != len(array.data) - start:
         raise WireError(f"the array {name!r} is not of the size that it says")
     # Copied, as a view of bytes cannot be written to.
-    return np.frombuffer(body, dtype).reshape(shape).copy()
+    return np.frombuffer(array.data, dtype, offset=start).reshape(shape).copy()
 
 
 def _floats(content: RecordDict, key: str) -> dict[str, NDArray]:

@@ -280,6 +280,20 @@ def test_a_malformed_part_is_refused(damage: Callable[[RecordDict], None], says:
         wire.decode_round_part(content, awaited(asked))
 
 
+@pytest.mark.parametrize("shape", ["(-6, -4)", "(24, 1, 1, 7)", "(2, 4)"])
+def test_a_shape_that_is_not_that_of_the_bytes_is_refused(shape: str) -> None:
+    content = wire.encode_round_part(3, part_of({"a": 1.0}))
+    array = content.array_records["params"]["w"]
+    data = bytes(array.data).replace(b"(6, 4)", shape.encode())
+    size = len(data) - len(array.data)
+    data = (
+        data[:8] + (int.from_bytes(data[8:10], "little") + size).to_bytes(2, "little") + data[10:]
+    )
+    content.array_records["params"]["w"] = Array("float32", (6, 4), "numpy.ndarray", data)
+    with pytest.raises(wire.WireError, match="is not of the size that it says"):
+        wire.decode_round_part(content, awaited({"a": 1.0}))
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e38])
 def test_a_single_update_that_is_not_finite_is_refused(value: float) -> None:
     content = wire.encode_round_part(3, part_of({"a": 1.0}))
