@@ -10,9 +10,9 @@ import psutil
 from filelock import FileLock, Timeout
 from rich.console import Console
 
+from aequa_flwr.cli.following import InterruptedRunError
 from aequa_flwr.cli.grid import Board, GridRunner, Place, tidy_up
 from aequa_flwr.cli.run import (
-    InterruptedRunError,
     check_data,
     check_settings,
     count_cores,

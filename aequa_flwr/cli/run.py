@@ -2,8 +2,6 @@
 
 import argparse
 import os
-import tempfile
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,12 +10,15 @@ from pathlib import Path
 from rich.console import Console
 
 from aequa_flwr.checkpoint import load_checkpoint, reopen_run
-from aequa_flwr.cli.federation import (
-    Connection,
-    Size,
-    choose_port,
-    local_federation,
-    user_environment,
+from aequa_flwr.cli.federation import Size, choose_port, local_federation
+from aequa_flwr.cli.following import (
+    COMPLETED,
+    InterruptedRunError,
+    check_end,
+    follow_connected,
+    how_to_go_on,
+    load_if_readable,
+    watch,
 )
 from aequa_flwr.cli.show import ProgressView, show_record
 from aequa_flwr.config import DATASETS, RunConfig
@@ -26,11 +27,10 @@ from aequa_flwr.data import FederatedData, Say, federated_data
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
 from aequa_flwr.methods import METHOD_KINDS, build_parts
-from aequa_flwr.progress import PROGRESS_FILE, ProgressReader
+from aequa_flwr.progress import PROGRESS_FILE
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
-    RecordError,
     RunRecord,
     Status,
     load_record,
@@ -41,16 +41,6 @@ from aequa_flwr.report import render_page
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.training import check_augmentation, choose_compute
-
-
-class InterruptedRunError(UserError):
-    """The user stopped the run; everything we started has ended."""
-
-    exit_code = 130
-
-
-_COMPLETED = "finished:completed"
-_POLL_S = 0.2
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -187,11 +177,11 @@ def _run(
             run_id = connection.submit(config, size)
             status = watch(connection, run_id, folder, log, view)
             view.say("Stopping Flower")
-        _check(folder, status, log)
+        check_end(folder, status, log)
     except KeyboardInterrupt:
         _close_record(folder, config, "interrupted", "The run was interrupted.")
         raise InterruptedRunError(
-            f"Interrupted; what was reached is in {folder}. {_how_to_go_on(folder)}"
+            f"Interrupted; what was reached is in {folder}. {how_to_go_on(folder)}"
         ) from None
     except UserError as error:
         _close_record(folder, config, "failed", str(error))
@@ -302,40 +292,6 @@ def _make_logs(folder: Path) -> Path:
     return logs
 
 
-def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: ProgressView) -> str:
-    """Show progress until the run ends; returns Flower's word for how it ended.
-
-    A record that says failed ends it too: Ray may go on trying for minutes after that. Flower's
-    log of the run goes to the file ``log``.
-    """
-    started = time.time()
-    reader = ProgressReader(folder)
-    follower = connection.follow(run_id, log)
-    was_there = False
-    while True:
-        over = follower.poll() is not None
-        for progress in reader.new():
-            view.show(progress)
-        if over:
-            status = connection.status(run_id)
-            if status.startswith("finished"):
-                return status
-            follower = connection.follow(run_id, log)  # the stream broke, the run did not
-        if was_there and not folder.exists():
-            raise UserError(f"The run's folder {folder} was removed while the run went on.")
-        was_there = folder.exists()
-        if _written_since(folder / REPORT_FILE, started) and load_record(folder).status == "failed":
-            return "failed"
-        time.sleep(_POLL_S)
-
-
-def _written_since(path: Path, then: float) -> bool:
-    try:
-        return path.stat().st_mtime > then
-    except FileNotFoundError:
-        return False
-
-
 def _run_connected(config: RunConfig, options: argparse.Namespace, console: Console) -> int:
     """Run on a federation that is up already; its server has the data and writes the folder."""
     for name in ("workers", "nodes", "port"):
@@ -351,65 +307,22 @@ def _run_connected(config: RunConfig, options: argparse.Namespace, console: Cons
         status, log = follow_connected(config, options.connection, folder, view)
     if not folder.exists():
         # Nothing of the record can be seen from here.
-        if status == _COMPLETED:
+        if status == COMPLETED:
             _say(console, f"Completed; the run's folder is {folder} on the server.")
             return 0
         raise UserError(f"The run ended as {status}; Flower's log is {log}.")
-    _check(folder, status, log)
+    check_end(folder, status, log, options.connection)
     show_record(console, load_record(folder), folder)
     return 0
-
-
-def follow_connected(
-    config: RunConfig, name: str, folder: Path, view: ProgressView
-) -> tuple[str, Path]:
-    """Run ``config`` on the SuperLink ``name``; returns how it ended, and the file of its log.
-
-    Ctrl-C stops the run there too.
-    """
-    connection = Connection(name, user_environment())
-    view.say(f"Asking the SuperLink {name}")
-    run_id = connection.submit(config, None)
-    log = Path(tempfile.mkdtemp(prefix="aequa-")) / "run.log"
-    try:
-        return watch(connection, run_id, folder, log, view), log
-    except KeyboardInterrupt:
-        connection.stop(run_id)
-        raise InterruptedRunError(
-            f"Interrupted, and the run {run_id} was stopped; what was reached is in {folder} on "
-            "the server."
-        ) from None
 
 
 def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _check(folder: Path, status: str, log: Path) -> None:
-    """Judge by the record as well: Flower calls a run in which every client failed completed."""
-    record = _load(folder)
-    if record is not None and record.status == "completed" and status == _COMPLETED:
-        return
-    if record is not None and record.reason:
-        raise UserError(f"{record.reason} Flower's log is {log}.")
-    # The server did not say why: it died.
-    raise UserError(f"The run ended as {status}. {_how_to_go_on(folder)} Flower's log is {log}.")
-
-
-def _how_to_go_on(folder: Path) -> str:
-    return f"Go on with `aequa run --resume {folder}`."
-
-
-def _load(folder: Path) -> RunRecord | None:
-    try:
-        return load_record(folder)
-    except RecordError:
-        return None
-
-
 def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) -> None:
     """Leave no record that says running, or completed where the run failed; the rest stays."""
-    record = _load(folder)
+    record = load_if_readable(folder)
     open_ended = ("running", "completed") if status == "failed" else ("running",)
     if record is None and not (folder / RECORD_FILE).exists():
         record = RunRecord("running", "", config.to_record(), {})
