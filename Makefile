@@ -42,11 +42,8 @@ lint: $(READY) ## format the code and fix what can be fixed
 	"$(BIN)/ruff" format .
 	"$(BIN)/ruff" check --fix .
 
-bench: $(READY) ## print the figures that the README quotes
-	"$(BIN)/python" benchmarks/round_ratio.py
-	"$(BIN)/python" benchmarks/allocation.py
-	"$(BIN)/python" benchmarks/width_cost.py
-	"$(BIN)/python" benchmarks/coalitions.py
+bench: $(READY) ## measure speed and memory, and write docs/benchmarks.md (20 minutes)
+	"$(BIN)/python" benchmarks/suite.py
 
 clean: ## remove the environment and caches; runs/ stays
 	rm -rf "$(VENV)" .mypy_cache .ruff_cache .hypothesis

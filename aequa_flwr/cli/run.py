@@ -1,7 +1,6 @@
 """`aequa run`: simulate a federation, watch it, and say truthfully how it ended."""
 
 import argparse
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from aequa_flwr.cli.following import (
     watch,
 )
 from aequa_flwr.cli.show import ProgressView, show_record
+from aequa_flwr.cli.sizing import Wanted, check_memory, choose_size
 from aequa_flwr.config import DATASETS, RunConfig
 from aequa_flwr.contribution import METHODS
 from aequa_flwr.data import FederatedData, Say, federated_data
@@ -76,6 +76,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     add("--output", help="folder for the results, must not exist (default runs/DATASET-TIME)")
     add("--device", help="auto (default), cpu, cuda or mps")
     add("--workers", type=int, help="training processes (default: one per core or GPU)")
+    add("--workers-per-gpu", type=int, help="training processes that share a GPU (default 1)")
     add("--nodes", type=int, help="simulated nodes (default: one per worker)")
     add("--port", type=int, help="port of the local SuperLink (default: a free one)")
     add(
@@ -125,14 +126,15 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
         (Path(config.output) / PROGRESS_FILE).unlink(missing_ok=True)
     if options.connection is not None:
         return _run_connected(config, options, console)
-    size = _choose_size(config, options.workers, options.nodes, console)
+    wanted = Wanted(options.workers, options.nodes, options.workers_per_gpu)
+    size = choose_size(config, wanted, lambda text: _say(console, text))
     port = choose_port(options.port)
     folder = Path(config.output)
     if not config.resume:
         _refuse_existing(folder)
     with ProgressView(console) as view:
         view.say("Checking the data")
-        check_data(config, view.say)
+        check_memory(config, size, *check_data(config, view.say))
         _run(config, size, port, folder, _make_logs(folder), view)
     show_record(console, load_record(folder), folder)
     return 0
@@ -241,37 +243,6 @@ def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def _choose_size(
-    config: RunConfig, workers: int | None, nodes: int | None, console: Console
-) -> Size:
-    for name, value in (("--workers", workers), ("--nodes", nodes)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} {value} is not possible; use at least 1.")
-    gpus = _count_gpus(config.device)
-    most = gpus or count_cores()
-    if workers is not None and workers > most:
-        console.print(
-            f"{workers} workers are more than the {most} there is room for; using {most}."
-        )
-    count = min(workers or most, most, config.participants)
-    return Size(count, min(nodes or count, config.participants), 1.0 if gpus else 0.0)
-
-
-def count_cores() -> int:
-    """Return how many cores this process may use, which a container or taskset may limit."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _count_gpus(device: str) -> int:
-    if device not in ("auto", "cuda"):
-        return 0
-    import torch
-
-    return torch.cuda.device_count()
-
-
 def _refuse_existing(folder: Path) -> None:
     if folder.exists():
         raise UserError(f"The output folder {folder} exists already; choose another.")
@@ -294,8 +265,8 @@ def _make_logs(folder: Path) -> Path:
 
 def _run_connected(config: RunConfig, options: argparse.Namespace, console: Console) -> int:
     """Run on a federation that is up already; its server has the data and writes the folder."""
-    for name in ("workers", "nodes", "port"):
-        if getattr(options, name) is not None:
+    for name in ("workers", "workers-per-gpu", "nodes", "port"):
+        if getattr(options, name.replace("-", "_")) is not None:
             raise UsageError(
                 f"--{name} is for a simulation, and --connection {options.connection} is a "
                 "federation that is up already; leave one of them out."

@@ -145,9 +145,8 @@ def assert_completed(federation: Federation, outcome: tuple[int, str]) -> dict[s
 def test_a_client_process_that_is_killed_costs_its_round_at_most(federation: Federation) -> None:
     process = federation.run(round_timeout_s=60)
     federation.client_of("hospital-b").kill()
-    record = assert_completed(federation, ended(process))
+    assert_completed(federation, ended(process))
     assert federation.missed() <= {"hospital-b"}
-    assert record["rounds"][-1]["num_trained"] == 3
 
 
 def test_a_site_whose_client_processes_are_killed_misses_its_round(federation: Federation) -> None:
@@ -157,9 +156,8 @@ def test_a_site_whose_client_processes_are_killed_misses_its_round(federation: F
     while federation.rounds() == rounds:
         kill(family(federation.nodes["hospital-b"], "flwr-clientapp"))
         time.sleep(0.1)
-    record = assert_completed(federation, ended(process))
+    assert_completed(federation, ended(process))
     assert federation.missed() == {"hospital-b"}
-    assert record["rounds"][-1]["num_trained"] == 3
 
 
 def test_a_reply_after_the_deadline_is_not_waited_for(federation: Federation) -> None:

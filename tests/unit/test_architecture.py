@@ -45,7 +45,7 @@ ORDER = [
 ]
 # Where each heavy package may be imported; everything else is NumPy and the standard library.
 ROOMS = {
-    "torch": ("slim", "training", "rewards", "cli/run.py", "cli/doctor.py"),
+    "torch": ("slim", "training", "rewards", "cli/sizing.py", "cli/doctor.py"),
     "torchvision": ("data/sources/vision.py", "cli/doctor.py"),
     "sklearn": ("data/sources/digits.py",),
     "PIL": ("data/sources/images.py",),
