@@ -27,7 +27,8 @@ test: $(READY) ## format, lint, types and all tests that CI runs
 	FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0 "$(BIN)/python" -m pytest
 
 e2e: $(READY) ## a federation of real processes on the loopback, with TLS and keys
-	"$(BIN)/python" -m pytest -m "not lab" tests/e2e/test_federation.py tests/e2e/test_deployed_run.py tests/e2e/test_resume.py tests/e2e/test_faults.py
+	"$(BIN)/python" -m pytest -m "not lab" tests/e2e/test_federation.py tests/e2e/test_deployed_run.py tests/e2e/test_resume.py tests/e2e/test_faults.py \
+		tests/e2e/test_ray_cluster.py
 
 e2e-hosts: $(READY) ## the same on four hosts, one of them cut off for a while (needs root and a lab)
 	"$(BIN)/python" -m pytest -m lab tests/lab/test_hosts.py

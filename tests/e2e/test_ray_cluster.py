@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +24,21 @@ SMALL = ("--participants", "4", "--rounds", "2", "--partition", "homogeneous")
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, marked_env: dict[str, str]) -> Iterator[str]:
-    """The address of a head and one more node; what is left of them ends with the test."""
+def place() -> Iterator[Path]:
+    """Where Ray puts its sockets: their names must be short."""
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, place: Path, marked_env: dict[str, str]) -> Iterator[str]:
+    """The address of a head and one more node."""
     address = f"127.0.0.1:{choose_port(None)}"
     common = ("--num-cpus", "1", "--disable-usage-stats", "--block")
-    head = ("--head", "--port", address.partition(":")[2], "--include-dashboard", "false")
+    head = (
+        *("--head", "--port", address.partition(":")[2], "--include-dashboard", "false"),
+        *("--temp-dir", str(place)),
+    )
     nodes = []
     for number, where in enumerate((head, ("--address", address))):
         log = tmp_path / f"ray-{number}.log"
@@ -53,7 +64,7 @@ def cluster(tmp_path: Path, marked_env: dict[str, str]) -> Iterator[str]:
 
 
 def test_a_cluster_gives_the_same_record(
-    tmp_path: Path, marked_env: dict[str, str], cluster: str
+    tmp_path: Path, place: Path, marked_env: dict[str, str], cluster: str
 ) -> None:
     for name, env, more in (
         ("cluster", marked_env | {"RAY_ADDRESS": cluster}, ("--workers", "2")),
@@ -64,5 +75,5 @@ def test_a_cluster_gives_the_same_record(
         assert done.returncode == 0, done.stdout + done.stderr
     assert record_of(tmp_path / "cluster")["status"] == "completed"
     assert without_times(tmp_path / "cluster") == without_times(tmp_path / "alone")
-    log = (tmp_path / "cluster" / "logs" / "run.log").read_text(encoding="utf-8")
-    assert "ConnectionError" not in log
+    # The run really was this cluster's.
+    assert list(place.glob("session_latest/logs/python-core-driver-*"))
