@@ -7,6 +7,7 @@ import select
 import shutil
 import subprocess
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +41,8 @@ class Tab:
     def __init__(self, process: "subprocess.Popen[bytes]", to_browser: int, from_browser: int):
         self._process = process
         self._to_browser, self._from_browser = to_browser, from_browser
-        self._buffer = b""
+        self._parts: list[bytes] = []
+        self._messages: deque[bytes] = deque()
         self._last_id = 0
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
@@ -106,6 +108,25 @@ class Tab:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
 
+    def press(self, key: str) -> None:
+        """Press a key that has a text of its own, such as Enter."""
+        text = "\r" if key == "Enter" else key
+        code = 13 if key == "Enter" else ord(key.upper())
+        for kind in ("keyDown", "keyUp"):
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                text=text if kind == "keyDown" else "",
+                windowsVirtualKeyCode=code,
+            )
+
+    def accessible(self, role: str) -> list[str]:
+        """Return what a screen reader says of every element of this role."""
+        root = self.call("DOM.getDocument", depth=0)["root"]["nodeId"]
+        nodes = self.call("Accessibility.queryAXTree", nodeId=root, role=role)["nodes"]
+        return [node.get("name", {}).get("value", "") for node in nodes if not node["ignored"]]
+
     def screenshot(self, *, whole: bool = True) -> bytes:
         """Return the page as a PNG; only what the window shows if not ``whole``."""
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
@@ -126,14 +147,18 @@ class Tab:
 
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _TIMEOUT_S
-        while b"\0" not in self._buffer:
+        while not self._messages:
             ready, _, _ = select.select([self._from_browser], [], [], 1.0)
             if ready:
-                self._buffer += os.read(self._from_browser, 1 << 20)
+                # Only what is new is searched: an answer can have megabytes.
+                *ends, rest = os.read(self._from_browser, 1 << 20).split(b"\0")
+                for end in ends:
+                    self._messages.append(b"".join([*self._parts, end]))
+                    self._parts.clear()
+                self._parts.append(rest)
             elif self._process.poll() is not None or time.monotonic() > deadline:
                 raise TimeoutError("Chromium does not answer.")
-        text, _, self._buffer = self._buffer.partition(b"\0")
-        message: dict[str, Any] = json.loads(text)
+        message: dict[str, Any] = json.loads(self._messages.popleft())
         return message
 
 
