@@ -1,6 +1,7 @@
 """Reports: a RunRecord to table rows, one sentence, one self-contained HTML page."""
 
 from aequa_flwr.report.page import render_page
+from aequa_flwr.report.personal import render_personal_page
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
     measure_rows,
@@ -15,5 +16,6 @@ __all__ = [
     "participant_columns",
     "participant_rows",
     "render_page",
+    "render_personal_page",
     "verdict",
 ]

@@ -49,6 +49,16 @@ pre { overflow-x: auto; padding: .75rem 1rem; background: var(--panel); margin: 
 code { font-size: .9em; }
 details { margin-top: .5rem; font-size: .875rem; }
 summary { cursor: pointer; }
+.bars { margin: 0; max-width: 36rem; }
+.bars dt { font-size: .875rem; color: var(--soft); }
+.bars dd { margin: 0 0 .75rem; display: flex; gap: .75rem; align-items: center; font-weight: 600;
+  font-variant-numeric: tabular-nums; }
+meter { flex: 1; height: 1.1rem; min-width: 8rem; border: 0; border-radius: .3rem;
+  background: var(--panel); appearance: none; }
+meter::-webkit-meter-bar { background: var(--panel); border: 1px solid var(--rule); height: 1.1rem;
+  border-radius: .3rem; }
+meter::-webkit-meter-optimum-value { background: var(--gains); }
+meter:-moz-meter-optimum::-moz-meter-bar { background: var(--gains); }
 .reading { align-self: center; color: var(--text); }
 td { overflow-wrap: anywhere; }
 .measures td, .measures thead th + th { text-align: right; padding: .35rem 0 .35rem .75rem;
