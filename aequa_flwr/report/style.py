@@ -59,6 +59,7 @@ meter::-webkit-meter-bar { background: var(--panel); border: 1px solid var(--rul
   border-radius: .3rem; }
 meter::-webkit-meter-optimum-value { background: var(--gains); }
 meter:-moz-meter-optimum::-moz-meter-bar { background: var(--gains); }
+.mean { background: var(--panel); }
 .reading { align-self: center; color: var(--text); }
 td { overflow-wrap: anywhere; }
 .measures td, .measures thead th + th { text-align: right; padding: .35rem 0 .35rem .75rem;
