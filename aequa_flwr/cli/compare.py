@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -69,7 +70,8 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _show(console: Console, compared: Comparison) -> None:
-    table = Table(*compared.columns, highlight=False)
+    # Without vertical rules there is room for a column more.
+    table = Table(*compared.columns, highlight=False, box=box.SIMPLE, pad_edge=False)
     num_measures = len(compared.columns) - compared.num_settings
     roomy = 7 * compared.num_settings + 10 * num_measures < console.width
     for i, column in enumerate(table.columns):

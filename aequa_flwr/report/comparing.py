@@ -44,8 +44,8 @@ def render_comparison_page(runs: Sequence[tuple[str, RunRecord]]) -> str:
     )
     table = (
         f'<div class="scroll" role="region" aria-label="{_TITLE}" tabindex="0">'
-        f'<table class="words sortable">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>'
-        "\n</table></div>\n"
+        f'<table class="compared sortable">\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>\n"
     )
     notes = "".join(note(text) for text in compared.notes)
     heading = f"<header>\n<h1>{_TITLE}</h1>\n</header>\n"

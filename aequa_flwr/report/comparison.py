@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from aequa_flwr.config import RunConfig
 from aequa_flwr.record import RunRecord
 from aequa_flwr.report.baselines import method_name
 from aequa_flwr.report.tables import MISSING, pearson_text, percent
 from aequa_flwr.rewards import Measures
 
-# Named by columns of their own, or nothing that a result depends on.
+# Named by columns of their own; nothing that a result depends on.
 _ALWAYS = ("dataset", "partition", "method", "seed")
 _NO_MATTER = frozenset(
-    ("seed", "device", "threads", "download", "join-timeout-s", "round-timeout-s")
+    ("seed", "device", "threads", "download", "join-timeout-s", "round-timeout-s", "measure-alone")
 )
 # Columns that are left out where all runs have the same.
 _COMMON = ("Data set", "Partition", "Method")
@@ -152,8 +153,10 @@ def _by_settings(
 ) -> list[list[tuple[str, RunRecord]]]:
     """Return the runs in groups that differ by seed only; ``keys`` are all other differences."""
     groups: dict[tuple[str, ...], list[tuple[str, RunRecord]]] = {}
+    usual = RunConfig.parse({}).to_record()
     for name, record in runs:
-        settings = {"method": "aequa", **record.config}  # version 1 knew no other
+        # What an older record does not know yet was as it usually is.
+        settings = {**usual, **record.config}
         known = (str(settings.get(key)) for key in ("dataset", "partition", "method", *keys))
         groups.setdefault(tuple(known), []).append((name, record))
     return list(groups.values())

@@ -60,6 +60,8 @@ meter::-webkit-meter-bar { background: var(--panel); border: 1px solid var(--rul
 meter::-webkit-meter-optimum-value { background: var(--gains); }
 meter:-moz-meter-optimum::-moz-meter-bar { background: var(--gains); }
 .mean { background: var(--panel); }
+main:has(.compared) { max-width: 84rem; }
+.compared td, .compared th { white-space: nowrap; font-size: .875rem; }
 .reading { align-self: center; color: var(--text); }
 td { overflow-wrap: anywhere; }
 .measures td, .measures thead th + th { text-align: right; padding: .35rem 0 .35rem .75rem;
