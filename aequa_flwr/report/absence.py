@@ -75,8 +75,8 @@ def _attended(record: RunRecord) -> str:
     planned = str(record.config.get("participation", "all"))
     why = "" if planned == "all" else f"; who takes part was drawn ({planned})"
     return (
-        f"{absent:,} of {len(attended):,} participants were trained in some of the rounds only"
-        f"{why}: see Rounds in their table."
+        f"{absent:,} of {len(attended):,} participants {'was' if absent == 1 else 'were'} trained "
+        f"in some of the rounds only{why}: see Rounds in their table."
     )
 
 

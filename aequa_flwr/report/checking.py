@@ -65,7 +65,7 @@ def how_to_check(record: RunRecord) -> str:
         "<code>aequa report RUN</code> shows them again from there. Whoever has a reward finds "
         "its width, its accuracy and the checksum of its file in the <code>card.json</code> "
         "beside it.</p>\n"
-        + table("Versions", ("Package", "Version"), versions, css="words")
+        + (table("Versions", ("Package", "Version"), versions, css="words") if versions else "")
         + folded(
             f"The whole configuration ({len(config)} settings)",
             table("Configuration", ("Setting", "Value"), config, css="words"),

@@ -43,7 +43,11 @@ def curve(record: RunRecord) -> str:
     )
     legend = [("gains", "━━", "accuracy of a width"), ("placed", "●", "participants placed there")]
     drawing = chart.svg(description, marks)
-    return figure("What a width is worth", drawing, legend, more=_places(record, placed))
+    about = (
+        "How accurate each part of the model is. A dot is a width that somebody was given; the "
+        "larger, the more participants."
+    )
+    return figure("What a width is worth", drawing, legend, about, more=_places(record, placed))
 
 
 def _places(record: RunRecord, placed: Mapping[Point, Sequence[str]]) -> str:

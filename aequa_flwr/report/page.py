@@ -75,6 +75,11 @@ _BASELINE_WORDS = {
 }
 
 
+_NO_REWARDS = (
+    "Nothing can be said yet: rewards are allocated after the last round, and measured only then."
+)
+
+
 def render_page(record: RunRecord) -> str:
     """Return the page of ``record``, whatever state the run is in; always valid UTF-8."""
     title = run_title(record)
@@ -130,7 +135,8 @@ def _facts(record: RunRecord) -> list[str]:
 
 def _measures(record: RunRecord) -> str:
     if record.measures is None:
-        return ""
+        waits = record.participants and record.status != "completed"
+        return section("How fair it is", note(_NO_REWARDS)) if waits else ""
     columns = (escape(name).replace(" (", "<br>(") for name in MEASURE_COLUMNS)
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     other = {} if record.contribution_unit == "accuracy" else _OTHER_UNIT_WORDS

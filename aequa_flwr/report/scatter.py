@@ -52,6 +52,7 @@ def ideal_line(record: RunRecord, placed: Placed) -> tuple[Point, ...]:
     low, high = float(brought.min()), float(brought.max())
     if place_participants(record)[1] and _comparable(record):
         gain = float(received.mean() - brought.mean())
+        low, high = _apart(low, high)
         # No accuracy is above 1, so the ideal ends there.
         return (low, low + gain), (min(high, 1 - gain), min(high, 1 - gain) + gain)
     # In units of the range: scores can be as small as 1e-300.
@@ -62,6 +63,11 @@ def ideal_line(record: RunRecord, placed: Placed) -> tuple[Point, ...]:
         return ()
     start = float(received.mean()) - slope * float(steps.mean())
     return (low, start), (high, start + slope)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """Return the ends of a line that can be seen, even where all brought the same."""
+    return (low, high) if high > low else (low - 0.01, high + 0.01)
 
 
 def _comparable(record: RunRecord) -> bool:
@@ -75,10 +81,10 @@ def _accuracies(record: RunRecord, placed: Placed) -> str:
     ends = (min(brought), max(brought))
     ideal = ideal_line(record, placed)
     gain = ideal[0][1] - ideal[0][0]
-    even = [(end, end) for end in ends]
+    even = [(end, end) for end in _apart(*ends)]
     chart = Chart(
         axis("Contribution", brought),
-        axis("Reward accuracy", [*received, *(y for _, y in ideal), *ends]),
+        axis("Reward accuracy", [*received, *(y for _, y in (*ideal, *even))]),
     )
     num_losers = sum(loses(p) for p, _ in placed)
     titles = [

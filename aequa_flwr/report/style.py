@@ -73,7 +73,10 @@ td { overflow-wrap: anywhere; }
 .numbers th:first-child, .numbers td:first-child { text-align: left; }
 .numbers td:last-child { white-space: normal; overflow-wrap: normal; }
 .numbers td:first-child { white-space: normal; min-width: 4rem; max-width: 16rem; }
-.scroll { overflow: auto; max-height: 36rem; margin-top: .75rem; }
+.scroll { overflow: auto; max-height: 36rem; margin-top: .75rem;
+  /* A shadow at the lower edge for as long as there is more below it. */
+  background: linear-gradient(transparent, var(--paper) 70%) bottom / 100% 3rem no-repeat local,
+    linear-gradient(transparent, var(--rule)) bottom / 100% .8rem no-repeat scroll; }
 .scroll thead th { position: sticky; top: 0; background: var(--paper); }
 figure { margin: 0; max-width: 36rem; }
 svg { display: block; width: 100%; height: auto; }
@@ -128,10 +131,12 @@ svg .end { font-size: 11px; }
   main { max-width: none; padding: 0; }
   .pair { grid-template-columns: 1fr 1fr; }
   figure { max-width: 26rem; }
-  .scroll { overflow: visible; max-height: none; }
+  .scroll { overflow: visible; max-height: none; background: none; }
   th button::after, th[aria-sort] button::after { content: none; }
   details::details-content { content-visibility: visible; height: auto; }
   summary { list-style: none; }
+  details { font-size: 11px; }
+  .scroll th, .scroll td { padding-top: .12rem; padding-bottom: .12rem; }
   figure, tr, .verdict { break-inside: avoid; }
   h2 { break-after: avoid; }
 }

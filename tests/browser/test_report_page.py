@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aequa_flwr.record import RunRecord
-from aequa_flwr.report import render_page
+from aequa_flwr.report import render_comparison_page, render_page, render_personal_page
 from tests.browser.chromium import Tab, browser, find_chromium
 from tests.unit.report_records import CASES, make_record
 
@@ -116,6 +116,24 @@ def test_a_page_asks_for_nothing_tells_its_plots_in_words_and_fits(
             assert background == ("rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
     assert tab.requests() == [(tmp_path / "report.html").as_uri()]
     assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("kind", ["personal", "compared"])
+def test_the_other_pages_ask_for_nothing_and_fit_too(tab: Tab, tmp_path: Path, kind: str) -> None:
+    text = {
+        "personal": render_personal_page(CASES["training-time"], "hospital-0003"),
+        "compared": render_comparison_page([("a", CASES["10"]), ("b", CASES["compared"])]),
+    }[kind]
+    path = tmp_path / "page.html"
+    path.write_text(text, encoding="utf-8")
+    for width in (1280, 390):
+        tab.look(width, 800, dark=True)
+        tab.open(path.as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.requests() == [path.as_uri()]
+        assert tab.complaints() == []
+    assert all(len(words) > 60 for words in tab.accessible("image"))
+    assert (tab.accessible("button") == []) == (kind == "personal")
 
 
 def test_texts_can_be_read_in_both_colour_schemes(tab: Tab, tmp_path: Path) -> None:

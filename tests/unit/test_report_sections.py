@@ -47,7 +47,7 @@ def test_each_participant_and_reason_is_one_line() -> None:
 def test_the_page_says_who_was_missing_and_why() -> None:
     text = who_was_missing(CASES["refused"])
     assert "<td>clinic-x</td><td>before training</td><td>it has no training examples</td>" in text
-    assert "1 of 6 participants were trained in some of the rounds only: see Rounds" in text
+    assert "1 of 6 participants was trained in some of the rounds only: see Rounds" in text
     assert "Without a reward: late." in who_was_missing(CASES["partly rewarded"])
     drawn = who_was_missing(CASES["participation"])
     assert "who takes part was drawn (sample:0.6)" in drawn
@@ -140,3 +140,18 @@ def test_settings_that_no_run_of_this_version_has_give_no_command() -> None:
     page = render_page(replace(CASES["10"], config={"dataset": "imagenet", "seed": 4}))
     assert "Run it again with the configuration and the versions below." in page
     assert "<strong>4</strong>" in page
+
+
+def test_a_run_without_rewards_says_why_nothing_is_measured() -> None:
+    assert "rewards are allocated after the last round" in render_page(CASES["interrupted"])
+    assert "allocated after" not in render_page(CASES["10"])
+    assert "How fair it is" not in render_page(CASES["failed"])
+
+
+def test_the_lines_are_drawn_where_all_brought_the_same() -> None:
+    text = render_page(CASES["undefined"])
+    for css in ("ideal", "even"):
+        points = text.split(f'class="line {css}" points="')[1].split('"')[0].split()
+        (left, low), (right, high) = (map(float, point.split(",")) for point in points)
+        assert right - left > 100
+        assert low > high
