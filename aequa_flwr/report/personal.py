@@ -89,7 +89,9 @@ def personal_verdict(record: RunRecord, own: ParticipantRecord) -> str:
     reward = "a model of its own" if is_baseline(record) else _share(own.width)
     if own.reward_accuracy is None:
         return f"{own.name} receives {reward}; its accuracy was not measured."
-    text = f"{own.name} receives {reward}, which is right in {percent(own.reward_accuracy)}"
+    text = (
+        f"{own.name} receives {reward}, which is right in {percent(own.reward_accuracy)} of cases"
+    )
     if own.gain is None:
         return f"{text}; what it reaches alone is not known."
     points = f"{100 * abs(own.gain):.2f} percentage points"
@@ -106,13 +108,14 @@ def _place(record: RunRecord, own: ParticipantRecord) -> str:
     """Return its own numbers with what each means."""
     untouched = own.held_out or HeldOutAccuracies(None, float("nan"), None)
     unit = record.contribution_unit
-    rows = _row("Examples", "as it said when it joined", f"{own.num_examples:,}")
+    known = _row("Examples", "as it said when it joined", f"{own.num_examples:,}")
+    rows = ""
     if unit in ("examples", "fraction"):
         contribution = contribution_text(own.contribution, unit)
-        rows += _row("Contribution", _about_contribution(record), contribution)
+        known += _row("Contribution", _about_contribution(record), contribution)
     if own.width is not None and not is_baseline(record):
         about = "how much of the full model its reward is; 1 is all of it"
-        rows += _row("Width", about, f"{own.width:.3f}")
+        known += _row("Width", about, f"{own.width:.3f}")
     if unit == "accuracy":
         about, alone = _about_contribution(record), untouched.standalone_accuracy
         rows += _measured("Contribution", about, own.contribution, alone)
@@ -123,11 +126,17 @@ def _place(record: RunRecord, own: ParticipantRecord) -> str:
     rows += _measured("Reward accuracy", about, own.reward_accuracy, untouched.reward_accuracy)
     about = "the reward's accuracy less what it has alone, in percentage points"
     rows += _measured("Gain", about, own.gain, untouched.gain, signed=True)
-    return section(
-        "Its place",
-        '<table class="measures">\n<thead><tr><th scope="col">What</th>'
-        '<th scope="col">Validation<br>(tuned on)</th><th scope="col">Held-out<br>'
-        f"(nothing chosen on)</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+    place = section("Its place", f'<table class="measures">\n<tbody>\n{known}</tbody>\n</table>\n')
+    if not rows:
+        return place
+    head = "".join(
+        f'<th scope="col">{text}</th>'
+        for text in ("Accuracy", "Validation<br>(tuned on)", "Held-out<br>(nothing chosen on)")
+    )
+    return place + section(
+        "What it has from the run",
+        f'<table class="measures">\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}</tbody>\n</table>\n"
         + note(
             "Accuracy counts each class the same. What is measured on the validation data may "
             "flatter, as the reward was chosen with it; on held-out data nothing was.",
@@ -137,9 +146,8 @@ def _place(record: RunRecord, own: ParticipantRecord) -> str:
 
 
 def _row(what: str, about: str, *values: str) -> str:
-    """Return a row with a value for each column, or one for both."""
-    span = "" if len(values) > 1 else ' colspan="2"'
-    cells = "".join(f"<td{span}>{escape(value)}</td>" for value in values)
+    """Return a row with a cell for each value."""
+    cells = "".join(f"<td>{escape(value)}</td>" for value in values)
     return f'<tr><th scope="row">{what}<small>{escape(about)}</small></th>{cells}</tr>\n'
 
 

@@ -50,7 +50,10 @@ def _small(png: bytes) -> bytes:
     """Return the picture with 256 colours, which is all that text and lines need."""
     file = io.BytesIO()
     with Image.open(io.BytesIO(png)) as picture:
-        few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        # Of all ways this one keeps colours that are rare, such as those of the dots.
+        few = picture.convert("RGB").quantize(
+            256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        )
         few.save(file, "png", optimize=True)
     return file.getvalue()
 

@@ -241,8 +241,8 @@ def test_rounds_that_it_missed_are_named() -> None:
 @pytest.mark.parametrize(
     ("record", "name", "words"),
     [
-        (small_record(), "a", "width 0.250, which is right in 70.00%, 20.00 percentage points"),
-        (small_record(), "b", "b receives the full model, which is right in 90.00%, 10.00"),
+        (small_record(), "a", "width 0.250, which is right in 70.00% of cases, 20.00 percentage"),
+        (small_record(), "b", "b receives the full model, which is right in 90.00% of cases, 10"),
         (small_record(), "c", "1.00 percentage points less than what it has alone."),
         (small_record(), "d", "d has no reward from this run."),
         (CASES["interrupted"], "hospital-0000", "no reward from this run; the run is interrupted."),
