@@ -1,22 +1,129 @@
-"""`aequa report`: the result of a run again, from its folder."""
+"""`aequa report`: the result of a run again, from its folder, in every form it has."""
 
 import argparse
+import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
 from aequa_flwr.cli.show import show_record
-from aequa_flwr.record import load_record
+from aequa_flwr.errors import UsageError, UserError
+from aequa_flwr.files import write_whole
+from aequa_flwr.naming import SAFE_CHARACTERS, is_safe_name
+from aequa_flwr.record import RunRecord, load_record
+from aequa_flwr.report import (
+    render_csv,
+    render_json,
+    render_markdown,
+    render_page,
+    render_personal_page,
+    render_picture,
+)
+
+_FORMATS: dict[str, Callable[[RunRecord], str | bytes]] = {
+    "html": render_page,
+    "md": render_markdown,
+    "json": render_json,
+    "csv": render_csv,
+    "png": render_picture,
+}
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Say what the command does, and its options."""
+    parser.description = (
+        "Show the result of a run. Without --format it is printed; with it a file is written to "
+        "the run's folder, from record.json alone, so also for runs of older versions."
+    )
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument(
+        "--format",
+        choices=tuple(_FORMATS),
+        help="html: the whole page; md: a summary with tables; json: measures and participants; "
+        "csv: the participants; png: rewards against contributions",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="where to write it (default: report.FORMAT in the run's folder; - prints it)",
+    )
+    parser.add_argument(
+        "--open", action="store_true", help="write the HTML page and open it in the browser"
+    )
+    parser.add_argument(
+        "--personal",
+        type=Path,
+        metavar="DIR",
+        help="write a page for each participant to DIR that shows its own place and nothing of "
+        "the others, so that each can be sent its own; files that are there already are kept",
+    )
     parser.set_defaults(command=report_command)
 
 
 def report_command(options: argparse.Namespace, console: Console) -> int:
-    """Print the result; returns the exit code."""
+    """Print or write the result; returns the exit code."""
+    _check_options(options)
     record = load_record(options.run)
-    show_record(console, record, options.run if options.run.is_dir() else options.run.parent)
+    folder = options.run if options.run.is_dir() else options.run.parent
+    if options.personal is not None:
+        number = write_personal_pages(record, options.personal)
+        _say(console, f"{number:,} pages are in {options.personal}, one for each participant.")
+    if options.format is not None or options.open:
+        _write(record, folder, options, console)
+    elif options.personal is None:
+        show_record(console, record, folder)
     return 0
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    if options.open and options.format not in (None, "html"):
+        raise UsageError("--open shows the HTML page; leave --format out, or use --format html.")
+    if options.open and options.output == "-":
+        raise UsageError("--open needs a file; give --output another name than -.")
+    if options.output is not None and options.format is None and not options.open:
+        raise UsageError(f"--output needs a --format: one of {', '.join(_FORMATS)}.")
+    if options.output == "-" and options.format == "png":
+        raise UsageError("A PNG cannot be printed; give --output a file.")
+
+
+def _write(record: RunRecord, folder: Path, options: argparse.Namespace, console: Console) -> None:
+    form = options.format or "html"
+    content = _FORMATS[form](record)
+    if options.output == "-":
+        print(content if isinstance(content, str) else "", end="")
+        return
+    path = Path(options.output) if options.output else folder / f"report.{form}"
+    # A name may hold half a character, which no file can.
+    write_whole(path, content.encode("utf-8", "replace") if isinstance(content, str) else content)
+    _say(console, f"{path}")
+    if options.open and not webbrowser.open(path.absolute().as_uri()):
+        raise UserError(f"No browser was found; open {path} yourself.")
+
+
+def _say(console: Console, text: str) -> None:
+    # soft_wrap: a path must stay in one piece to be copied.
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def write_personal_pages(record: RunRecord, folder: Path) -> int:
+    """Write <participant>.html for each to ``folder``; returns how many.
+
+    Raises UserError, and nothing is written, if a name cannot be a file's or a file is there.
+    """
+    paths: dict[str, Path] = {}
+    for name in (p.name for p in record.participants):
+        if not is_safe_name(name):
+            raise UserError(f"The name {name!r} cannot be a file's; names are {SAFE_CHARACTERS}.")
+        # Some file systems take A and a for the same.
+        if name.casefold() in paths:
+            raise UserError(f"Two participants have {name} as their file's name; rename one.")
+        paths[name.casefold()] = folder / f"{name}.html"
+    if not paths:
+        raise UserError("Nobody joined this run, so there is no page to write.")
+    if there := next((path for path in paths.values() if path.exists()), None):
+        raise UserError(f"{there} exists already; choose another folder, or remove it first.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for line, path in zip(record.participants, paths.values(), strict=True):
+        write_whole(path, render_personal_page(record, line.name))
+    return len(paths)

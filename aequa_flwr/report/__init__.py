@@ -1,6 +1,15 @@
-"""Reports: a RunRecord to table rows, one sentence, one self-contained HTML page."""
+"""Reports: a RunRecord to tables, sentences, self-contained HTML pages, and files for others."""
 
+from aequa_flwr.report.comparing import (
+    render_comparison_csv,
+    render_comparison_markdown,
+    render_comparison_page,
+)
+from aequa_flwr.report.comparison import Comparison, compare_runs
+from aequa_flwr.report.formats import render_csv, render_json, render_markdown
 from aequa_flwr.report.page import render_page
+from aequa_flwr.report.personal import render_personal_page
+from aequa_flwr.report.picture import render_picture
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
     measure_rows,
@@ -11,9 +20,19 @@ from aequa_flwr.report.words import verdict
 
 __all__ = [
     "MEASURE_COLUMNS",
+    "Comparison",
+    "compare_runs",
     "measure_rows",
     "participant_columns",
     "participant_rows",
+    "render_comparison_csv",
+    "render_comparison_markdown",
+    "render_comparison_page",
+    "render_csv",
+    "render_json",
+    "render_markdown",
     "render_page",
+    "render_personal_page",
+    "render_picture",
     "verdict",
 ]

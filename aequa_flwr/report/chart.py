@@ -185,14 +185,29 @@ def _apart(places: Sequence[float], bottom: float) -> list[float]:
     return moved
 
 
-def figure(heading: str, svg: str, legend: Sequence[tuple[str, str, str]], note: str = "") -> str:
-    """Return a section with a drawing, its legend (class, glyph and text) and a word about it."""
+def figure(
+    heading: str,
+    svg: str,
+    legend: Sequence[tuple[str, str, str]],
+    note: str = "",
+    *,
+    reading: Sequence[str] = (),
+    more: str = "",
+) -> str:
+    """Return a section with a drawing, its legend (class, glyph and text) and a word about it.
+
+    ``reading`` are paragraphs that stand beside the drawing; ``more`` is HTML below it.
+    """
     keys = "".join(
         f'<li><span class="{css}" aria-hidden="true">{glyph}</span> {escape(text)}</li>'
         for css, glyph, text in legend
     )
     words = f'<p class="note">{escape(note)}</p>' if note else ""
-    return (
-        f"<section>\n<h2>{escape(heading)}</h2>\n<figure>\n{svg}\n"
-        f'<figcaption>{words}<ul class="legend">{keys}</ul></figcaption>\n</figure>\n</section>\n'
+    drawing = (
+        f'<figure>\n{svg}\n<figcaption>{words}<ul class="legend">{keys}</ul></figcaption>\n'
+        "</figure>\n"
     )
+    if reading:
+        beside = "".join(f"<p>{escape(text)}</p>\n" for text in reading)
+        drawing = f'<div class="pair">{drawing}<div class="reading">\n{beside}</div></div>\n'
+    return f"<section>\n<h2>{escape(heading)}</h2>\n{drawing}{more}</section>\n"

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aequa_flwr.record import RunRecord
+from aequa_flwr.report.baselines import is_baseline
 from aequa_flwr.report.chart import Chart, Point, axis, figure
-from aequa_flwr.report.figures import count
+from aequa_flwr.report.words import count
 
 _Floats = npt.NDArray[np.float64]
 
@@ -91,6 +92,23 @@ def widths(record: RunRecord) -> str:
             table,
         )
     )
+
+
+def unchanged(record: RunRecord) -> str:
+    """Return in words what rounds did not change, and what is therefore not drawn."""
+    total = len(record.participants)
+    known = [r for r in record.rounds if len(r.widths) == total > 0]
+    if len(known) < len(record.rounds) or len(known) < 2:
+        return ""  # rounds of version 1 do not say it
+    sentences = []
+    if not any(r.contributions for r in known):
+        sentences.append("Contributions were assessed once, so rounds did not change them.")
+    widths = {width for r in known for width in r.widths if width is not None}
+    if len(widths) == 1:
+        part = "the full model" if widths == {1.0} else f"width {widths.pop():.3f}"
+        whole = "a full model" if is_baseline(record) else part
+        sentences.append(f"Everybody trained {whole} in every round it took part in.")
+    return " ".join(sentences)
 
 
 def _styles(record: RunRecord) -> list[int]:

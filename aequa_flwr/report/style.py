@@ -1,4 +1,4 @@
-"""The page's style sheet. Okabe-Ito colours: readers of every colour vision tell them apart."""
+"""The pages' style sheet. Okabe-Ito colours: readers of every colour vision tell them apart."""
 
 CSS = """
 :root {
@@ -34,6 +34,35 @@ th, td { padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--rule); }
 thead th { font-size: .875rem; vertical-align: bottom; }
 th small { display: block; font-weight: normal; }
+.measure { font-weight: normal; font-size: .75rem; padding: .05rem .4rem; margin-left: .25rem;
+  border: 1px solid var(--rule); border-radius: .6rem; white-space: nowrap; }
+th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer;
+  text-align: inherit; }
+th button::after { content: " \\2195"; color: var(--soft); font-weight: normal; }
+th[aria-sort] button::after { color: var(--text); content: " \\25b2"; }
+th[aria-sort=descending] button::after { content: " \\25bc"; }
+th button:hover { text-decoration: underline; }
+button:focus-visible, .scroll:focus-visible, pre:focus-visible, summary:focus-visible {
+  outline: 2px solid var(--gains); outline-offset: 2px; }
+pre { overflow-x: auto; padding: .75rem 1rem; background: var(--panel); margin: .5rem 0;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+code { font-size: .9em; }
+details { margin-top: .5rem; font-size: .875rem; }
+summary { cursor: pointer; }
+.bars { margin: 0; max-width: 36rem; }
+.bars dt { font-size: .875rem; color: var(--soft); }
+.bars dd { margin: 0 0 .75rem; display: flex; gap: .75rem; align-items: center; font-weight: 600;
+  font-variant-numeric: tabular-nums; }
+meter { flex: 1; height: 1.1rem; min-width: 8rem; border: 0; border-radius: .3rem;
+  background: var(--panel); appearance: none; }
+meter::-webkit-meter-bar { background: var(--panel); border: 1px solid var(--rule); height: 1.1rem;
+  border-radius: .3rem; }
+meter::-webkit-meter-optimum-value { background: var(--gains); }
+meter:-moz-meter-optimum::-moz-meter-bar { background: var(--gains); }
+.mean { background: var(--panel); }
+main:has(.compared) { max-width: 84rem; }
+.compared td, .compared th { white-space: nowrap; font-size: .875rem; }
+.reading { align-self: center; color: var(--text); }
 td { overflow-wrap: anywhere; }
 .measures td, .measures thead th + th { text-align: right; padding: .35rem 0 .35rem .75rem;
   width: 9.5rem; }
@@ -44,7 +73,10 @@ td { overflow-wrap: anywhere; }
 .numbers th:first-child, .numbers td:first-child { text-align: left; }
 .numbers td:last-child { white-space: normal; overflow-wrap: normal; }
 .numbers td:first-child { white-space: normal; min-width: 4rem; max-width: 16rem; }
-.scroll { overflow: auto; max-height: 36rem; margin-top: .75rem; }
+.scroll { overflow: auto; max-height: 36rem; margin-top: .75rem;
+  /* A shadow at the lower edge for as long as there is more below it. */
+  background: linear-gradient(transparent, var(--paper) 70%) bottom / 100% 3rem no-repeat local,
+    linear-gradient(transparent, var(--rule)) bottom / 100% .8rem no-repeat scroll; }
 .scroll thead th { position: sticky; top: 0; background: var(--paper); }
 figure { margin: 0; max-width: 36rem; }
 svg { display: block; width: 100%; height: auto; }
@@ -86,6 +118,7 @@ svg .end { font-size: 11px; }
   .measures thead th, .measures thead th + th { font-size: .75rem; white-space: normal; }
   .numbers { font-size: .72rem; line-height: 1.3; }
   .numbers thead th { font-size: .64rem; }
+  th:not([aria-sort]) button::after { content: none; }
   .numbers th, .numbers td { padding-right: .25rem; }
   .numbers th:last-child, .numbers td:last-child { padding-right: 0; }
 }
@@ -98,7 +131,12 @@ svg .end { font-size: 11px; }
   main { max-width: none; padding: 0; }
   .pair { grid-template-columns: 1fr 1fr; }
   figure { max-width: 26rem; }
-  .scroll { overflow: visible; max-height: none; }
+  .scroll { overflow: visible; max-height: none; background: none; }
+  th button::after, th[aria-sort] button::after { content: none; }
+  details::details-content { content-visibility: visible; height: auto; }
+  summary { list-style: none; }
+  details { font-size: 11px; }
+  .scroll th, .scroll td { padding-top: .12rem; padding-bottom: .12rem; }
   figure, tr, .verdict { break-inside: avoid; }
   h2 { break-after: avoid; }
 }

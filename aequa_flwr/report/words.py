@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from aequa_flwr.record import ParticipantRecord, RunRecord
 from aequa_flwr.report.baselines import about_baseline, is_baseline
@@ -193,3 +194,26 @@ def _about_columns(record: RunRecord) -> str:
         f"{chosen} on the validation data, so these numbers {both}; this run has no "
         "held-out data to judge it by."
     )
+
+
+def count(number: int) -> str:
+    """Return how many participants."""
+    return f"{number:,} participant" + ("" if number == 1 else "s")
+
+
+def moment(text: str) -> str:
+    """Return a time of the record to the minute; what is none stays as it is."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if time.tzinfo else f"{time:%Y-%m-%d %H:%M}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it, in two units at most."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -139,6 +139,33 @@ def partly_rewarded() -> RunRecord:
     )
 
 
+def refused() -> RunRecord:
+    """One was refused before training, one set aside in round 3; the others went on."""
+    record = make_history(6, 8, config={"reward": "training-time", "participants": 7})
+    rounds = tuple(
+        replace(r, widths=(*r.widths[:5], None)) if r.server_round > 2 else r for r in record.rounds
+    )
+    return replace(
+        record,
+        rounds=rounds,
+        failures=(
+            Failure(0, "clinic-x", "it has no training examples"),
+            Failure(3, "hospital-0005", "the loss of hospital-0005 is not a finite number"),
+            Failure(3, "hospital-0005", "it was refused 1 times in a row and is set aside"),
+        ),
+    )
+
+
+def resumed() -> RunRecord:
+    times = Times(
+        started="2026-01-05T10:00:00+00:00",
+        finished="2026-01-06T10:01:30+00:00",
+        seconds=90.0,
+        resumed=("2026-01-05T18:30:10+00:00", "2026-01-06T09:59:59+00:00"),
+    )
+    return replace(make_record(spread(10)), times=times)
+
+
 def small_record() -> RunRecord:
     """Two gain 20 and 10 points, one loses 1, one has no reward: all by hand."""
     narrow, wide = CurvePoint(0.25, 0.7, 0.65, 100), CurvePoint(1.0, 0.9, 0.88, 1000)
@@ -290,6 +317,8 @@ CASES = {
     "losers": make_record([*spread(8), 0.97, 0.99]),
     "partly rewarded": partly_rewarded(),
     "interrupted": interrupted(),
+    "refused": refused(),
+    "resumed": resumed(),
     "failed": failed(),
     "running": RunRecord("running", "", {}, {}),
     "training-time": training_time(),

@@ -53,6 +53,7 @@ ROOMS = {
     "filelock": ("data/cache.py", "cli/paper.py"),
     "flwr": ("wire.py", "exchange.py", "collecting.py", "joining.py", "strategy.py"),
     "flwr_datasets": ("data/partition.py",),
+    "matplotlib": ("report/picture.py",),
     "rich": ("cli",),
     "psutil": ("cli",),
     "cryptography": ("deployment",),

@@ -1,0 +1,91 @@
+"""`aequa compare`: runs side by side."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from aequa_flwr.errors import UsageError
+from aequa_flwr.files import write_whole
+from aequa_flwr.record import RunRecord, load_record
+from aequa_flwr.report import (
+    Comparison,
+    compare_runs,
+    render_comparison_csv,
+    render_comparison_markdown,
+    render_comparison_page,
+)
+
+_Runs = Sequence[tuple[str, RunRecord]]
+_FORMATS: dict[str, Callable[[_Runs], str]] = {
+    "md": render_comparison_markdown,
+    "csv": render_comparison_csv,
+    "html": render_comparison_page,
+}
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Say what the command does, and its options."""
+    parser.description = (
+        "Show runs side by side. Runs that differ by their seed only also get their mean and "
+        "standard deviation."
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folders of runs")
+    parser.add_argument(
+        "--format", choices=tuple(_FORMATS), help="print it in this form instead (csv: unrounded)"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write that to FILE instead")
+    parser.set_defaults(command=compare_command)
+
+
+def compare_command(options: argparse.Namespace, console: Console) -> int:
+    """Print or write the comparison; returns the exit code."""
+    if len(options.runs) < 2:
+        raise UsageError("One run alone cannot be compared; give two or more.")
+    if options.output is not None and options.format is None:
+        raise UsageError(f"--output needs a --format: one of {', '.join(_FORMATS)}.")
+    names = _names(options.runs)
+    runs = [(name, load_record(path)) for name, path in zip(names, options.runs, strict=True)]
+    if options.format is None:
+        _show(console, compare_runs(runs))
+        return 0
+    text = _FORMATS[options.format](runs)
+    if options.output is None:
+        print(text, end="")
+        return 0
+    # A name may hold half a character, which no file can.
+    write_whole(options.output, text.encode("utf-8", "replace"))
+    console.print(str(options.output), highlight=False, markup=False, soft_wrap=True)
+    return 0
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of the folders, or the whole paths where two have the same name."""
+    names = [path.absolute().name for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+
+
+def _show(console: Console, compared: Comparison) -> None:
+    # Without vertical rules there is room for a column more.
+    table = Table(*compared.columns, highlight=False, box=box.SIMPLE, pad_edge=False)
+    num_measures = len(compared.columns) - compared.num_settings
+    roomy = 7 * compared.num_settings + 10 * num_measures < console.width
+    for i, column in enumerate(table.columns):
+        column.overflow = "fold"  # a name cut short names nobody
+        if i >= compared.num_settings:
+            column.justify = "right"
+            column.min_width = 7 if roomy else None  # a number broken in two is hard to read
+    for i, row in enumerate(compared.rows):
+        # Names are text, not rich's markup.
+        cells = (
+            Text(cell, style="bold" if j in row.best else "") for j, cell in enumerate(row.cells)
+        )
+        last = row.is_mean or i + 1 == len(compared.rows)
+        table.add_row(*cells, end_section=last)
+    console.print(table)
+    for text in compared.notes:
+        console.print(text, highlight=False, markup=False)

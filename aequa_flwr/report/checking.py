@@ -1,0 +1,114 @@
+"""How a reader checks a run: the command that repeats it, what goes on with it, what it ran on."""
+
+import shlex
+from collections.abc import Mapping
+from html import escape
+
+from aequa_flwr.config import RunConfig, Value
+from aequa_flwr.errors import UserError
+from aequa_flwr.record import RunRecord
+from aequa_flwr.report.document import folded, note, section, table
+from aequa_flwr.report.words import moment
+
+# Settings that `aequa run` has an option for; the others are given with --set.
+_OPTIONS = (
+    *("method", "dataset", "partition", "participants", "network", "rounds", "participation"),
+    *("contribution", "reward", "seed", "solver", "device"),
+)
+# Said even where it is the default: they are what one looks for.
+_ALWAYS = ("dataset", "seed")
+_PLACE = "DIR"
+
+
+def rerun_command(config: Mapping[str, Value]) -> str | None:
+    """Return the shortest `aequa run` with the settings of ``config``, a record's.
+
+    None where this version knows no run with them. Where the data lies is not in a record; DIR
+    stands for it.
+    """
+    known = RunConfig.parse({}).to_record().keys()
+    wanted = {key: value for key, value in config.items() if key in known}
+    given = dict(wanted)
+    if not _means(given, wanted):
+        return None
+    for key in wanted:
+        if key not in _ALWAYS:
+            fewer = {other: value for other, value in given.items() if other != key}
+            given = fewer if _means(fewer, wanted) else given
+    words = ["aequa", "run"]
+    for key, value in given.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        words += [f"--{key}", text] if key in _OPTIONS else ["--set", f"{key}={text}"]
+        if key == "dataset" and value != "digits":
+            words += ["--data-dir", _PLACE]
+    return shlex.join(words)
+
+
+def _means(given: Mapping[str, Value], wanted: Mapping[str, Value]) -> bool:
+    """Return whether a run of the settings ``given`` has all those of ``wanted``."""
+    try:
+        resolved = RunConfig.parse({**given, "data-dir": _PLACE}).to_record()
+    except UserError:
+        return False
+    return all(resolved[key] == value for key, value in wanted.items())
+
+
+def how_to_check(record: RunRecord) -> str:
+    """Return the section with command, seed, versions and configuration."""
+    config = [(key, str(value)) for key, value in sorted(record.config.items())]
+    versions = sorted(record.versions.items())
+    return section(
+        "How to check it",
+        _go_on(record)
+        + _repeat(record)
+        + "<p>Every number of this page is in <code>record.json</code>, next to it; "
+        "<code>aequa report RUN</code> shows them again from there. Whoever has a reward finds "
+        "its width, its accuracy and the checksum of its file in the <code>card.json</code> "
+        "beside it.</p>\n"
+        + (table("Versions", ("Package", "Version"), versions, css="words") if versions else "")
+        + folded(
+            f"The whole configuration ({len(config)} settings)",
+            table("Configuration", ("Setting", "Value"), config, css="words"),
+        ),
+    )
+
+
+def _go_on(record: RunRecord) -> str:
+    if record.status == "completed":
+        return note(resumptions(record))
+    still = " if nothing runs it any more" if record.status == "running" else ""
+    return (
+        f"<p>The run is not finished{still}: <code>aequa run --resume RUN</code> goes on from its "
+        "last checkpoint, where RUN is the folder of this page, and ends with the same result as "
+        f"a run that was never interrupted.</p>\n{note(resumptions(record))}"
+    )
+
+
+def resumptions(record: RunRecord) -> str:
+    """Return when the run went on after an interruption, as a sentence; empty if it never did."""
+    times = [moment(text) for text in record.times.resumed]
+    if not times:
+        return ""
+    *others, last = times
+    when = f"{', '.join(others)} and {last}" if others else last
+    return (
+        f"The run was interrupted and went on from its last checkpoint on {when}; what it "
+        "computes does not depend on that."
+    )
+
+
+def _repeat(record: RunRecord) -> str:
+    seed = escape(str(record.config.get("seed", "not recorded")))
+    command = rerun_command(record.config)
+    again = (
+        "<p>Run it again, with the versions below:</p>\n"
+        f'<pre tabindex="0"><code>{escape(command)}</code></pre>\n'
+        if command is not None
+        else "<p>Run it again with the configuration and the versions below.</p>\n"
+    )
+    where = f"{_PLACE} is the folder of the data. " if command and f" {_PLACE}" in command else ""
+    return (
+        f"{again}<p>{where}The seed is <strong>{seed}</strong>; on the same kind of processor the "
+        "same seed gives the same <code>record.json</code>, except for its times. A run on nodes "
+        "with data of their own also needs <code>--connection NAME</code>, and those nodes.</p>\n"
+    )
