@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e e2e-hosts e2e-docker fuzz lint bench clean
+.PHONY: help setup demo test e2e e2e-hosts e2e-docker fuzz lint docs bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | sed -E 's/^([a-z0-9-]+):.*## /\1|/' | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -42,6 +42,11 @@ fuzz: $(READY) ## 100,000 and more damaged messages, checkpoints and rewards
 lint: $(READY) ## format the code and fix what can be fixed
 	"$(BIN)/ruff" format .
 	"$(BIN)/ruff" check --fix .
+
+docs: $(READY) ## write the reference pages, build the documentation into site/, run the tutorial
+	"$(BIN)/python" docs/generate.py
+	"$(BIN)/mkdocs" build --strict
+	"$(BIN)/python" -m pytest -m long tests/e2e/test_tutorial.py
 
 bench: $(READY) ## measure speed and memory, and write docs/benchmarks.md (20 minutes)
 	"$(BIN)/python" benchmarks/suite.py

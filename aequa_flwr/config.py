@@ -128,25 +128,30 @@ class RunConfig(BaseModel):
     )
 
     method: str = Field("aequa", description="aequa, or a baseline to compare it with")
-    dataset: DatasetName = "digits"
+    dataset: DatasetName = Field("digits", description="what is learnt; digits is embedded")
     data_dir: str = Field("", description="folder or file that holds the data set")
     cache_dir: str = Field("", description="folder of prepared data sets; empty: the user's cache")
     max_length: int = Field(60, ge=1, le=_MOST, description="longest text in words")
     download: bool = Field(False, description="fetch the data set if the folder lacks it")
     partition: str = Field("auto", description="how the training data is split")
-    participants: int = Field(10, ge=1, le=_MOST)
+    participants: int = Field(10, ge=1, le=_MOST, description="how many take part")
     held_out_fraction: float = Field(
         0.05, ge=0.0, lt=1.0, description="training data that nobody holds and nothing is tuned on"
     )
     network: str = Field(description="a name of `aequa networks`, or my_package.nets:make")
-    rounds: int = Field(ge=1, le=_MOST)
-    local_epochs: int = Field(1, ge=1, le=_MOST)
-    batch_size: int = Field(ge=1, le=_MOST)
-    learning_rate: float = Field(gt=0.0)
+    rounds: int = Field(ge=1, le=_MOST, description="rounds of training together")
+    local_epochs: int = Field(
+        1,
+        ge=1,
+        le=_MOST,
+        description="passes over its own data in a round, for each participant",
+    )
+    batch_size: int = Field(ge=1, le=_MOST, description="examples of a step")
+    learning_rate: float = Field(gt=0.0, description="of SGD, in the first round")
     lr_schedule: Literal["paper", "step", "constant"] = Field(
         description="step: x0.1 at 50 % and 75 % of the rounds; paper: step from 100 rounds on",
     )
-    momentum: float = Field(0.9, ge=0.0, lt=1.0)
+    momentum: float = Field(0.9, ge=0.0, lt=1.0, description="of SGD; starts anew each round")
     clip_norm: float = Field(
         ge=0.0, description="largest norm of the gradients of a step; 0 does not clip"
     )
@@ -162,7 +167,9 @@ class RunConfig(BaseModel):
     calibration: Literal["none", "untrained", "all"] = Field(
         "none", description="which levels get BatchNorm statistics from the server's inputs"
     )
-    weighting: Literal["equal", "examples"] = "equal"
+    weighting: Literal["equal", "examples"] = Field(
+        "equal", description="how much an update counts in the average"
+    )
     participation: str = Field("all", description="who takes part in a round")
     behaviour: str = Field(
         "", description="what simulated participants do wrong, in their order; empty: nothing"
@@ -181,7 +188,9 @@ class RunConfig(BaseModel):
         le=_MOST,
         description="of them, how many models are measured on to assess contributions; 0: all",
     )
-    reward: Literal["post-training", "training-time"] = "post-training"
+    reward: Literal["post-training", "training-time"] = Field(
+        "post-training", description="when rewards are given: in the end, or round by round"
+    )
     gamma: float = Field(
         0.5, ge=0.0, lt=1.0, description="training-time: how much of a contribution stays"
     )
@@ -194,16 +203,23 @@ class RunConfig(BaseModel):
     curve_fit: Literal["none", "isotonic"] = Field(
         "none", description="smooth the accuracy curve before the allocation"
     )
-    solver: Literal["exact", "annealing"] = "exact"
+    solver: Literal["exact", "annealing"] = Field(
+        "exact", description="of the allocation; annealing is the paper's"
+    )
     epsilon: float = Field(
         1e-6,
         ge=1e-12,
         le=1e6,
         description="variance of the gains below which allocations count as even",
     )
-    seed: int = Field(1, ge=0, lt=2**63)  # what fits a protocol integer
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    precision: Literal["float32", "bfloat16"] = "float32"
+    # What fits a protocol integer.
+    seed: int = Field(1, ge=0, lt=2**63, description="of everything that is random")
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
+        "auto", description="where to train; auto: CUDA, then MPS, then the CPU"
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="bfloat16: mixed precision in the forward passes"
+    )
     threads: int = Field(1, ge=1, le=1024, description="threads of one worker on the CPU")
     join_timeout_s: float = Field(
         120.0, gt=0.0, description="how long participants have to join, in seconds"
@@ -230,7 +246,9 @@ class RunConfig(BaseModel):
     resume: str = Field(
         "", description="folder of an interrupted run of the same settings, which goes on"
     )
-    round_timeout_s: float = Field(3600.0, gt=0.0)
+    round_timeout_s: float = Field(
+        3600.0, gt=0.0, description="how long a round waits for replies, in seconds"
+    )
     output: str = Field("", description="the run's folder, an absolute path")
 
     @model_validator(mode="before")

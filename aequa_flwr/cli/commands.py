@@ -4,7 +4,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -39,7 +39,9 @@ def run_command_line(arguments: Sequence[str] | None = None) -> int:
     for stop in STOP_SIGNALS:
         signal.signal(stop, _interrupt)
     arguments = sys.argv[1:] if arguments is None else arguments
-    options = _parser(arguments).parse_args(arguments)
+    # None of the options before the command takes a value.
+    wanted = next((argument for argument in arguments if not argument.startswith("-")), "")
+    options = make_parser((wanted,)).parse_args(arguments)
     console = Console()
     try:
         return int(options.command(options, console))
@@ -62,18 +64,17 @@ def _complain(text: str) -> None:
     Console(stderr=True).print(f"aequa: {text}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def make_parser(described: Collection[str] = tuple(_COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser of the command line; only ``described`` commands know their options."""
     parser = argparse.ArgumentParser(
         prog="aequa", description="Fair rewards in federated learning, on Flower."
     )
     parser.add_argument("--version", action="version", version=aequa_flwr.__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    # None of the options before the command takes a value.
-    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, (module, says) in _COMMANDS.items():
         command = commands.add_parser(name, help=says)
-        if name == wanted:
+        if name in described:
             import_module(f"aequa_flwr.cli.{module}").describe(command)
     return parser
 

@@ -9,7 +9,7 @@ import pytest
 from filelock import FileLock
 from rich.console import Console
 
-from aequa_flwr.cli.commands import _parser
+from aequa_flwr.cli.commands import make_parser
 from aequa_flwr.cli.grid import Board, Place, run_arguments, tidy_up
 from aequa_flwr.cli.main import main
 from aequa_flwr.cli.paper import choose_at_once
@@ -252,11 +252,11 @@ def test_a_run_is_started_with_exactly_its_settings(tmp_path: Path) -> None:
          "validation": "true", "method": "cgsv:beta=1", "standalone-from": "/s"}
     )  # fmt: skip
     arguments = run_arguments(config, tmp_path / "run", 2)
-    options = _parser(arguments).parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     assert _read_config(options) == config.model_copy(update={"output": str(tmp_path / "run")})
     assert options.workers == 2
     arguments = run_arguments(config, tmp_path, None)
-    assert _parser(arguments).parse_args(arguments).workers is None
+    assert make_parser().parse_args(arguments).workers is None
 
 
 def test_at_once() -> None:
