@@ -21,6 +21,7 @@ from aequa_flwr.errors import UserError
 _COMMANDS = {
     "run": ("run", "simulate a federation on this machine and reward its participants"),
     "report": ("report", "show the result of a run"),
+    "reward": ("reward", "show a reward, or export it to onnx, torchscript or safetensors"),
     "paper": ("paper", "run a grid of experiments, go on where it stopped"),
     "deliver": ("deliver", "send the rewards of a run to those who were away when it ended"),
     "data": ("data", "prepare a data set and say what is in it"),

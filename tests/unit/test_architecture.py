@@ -28,6 +28,7 @@ ORDER = [
     "allocation",
     "methods",
     "rewards",
+    "exporting",
     "wire",
     "exchange",
     "collecting",
@@ -45,7 +46,7 @@ ORDER = [
 ]
 # Where each heavy package may be imported; everything else is NumPy and the standard library.
 ROOMS = {
-    "torch": ("slim", "training", "rewards", "cli/run.py", "cli/doctor.py"),
+    "torch": ("slim", "training", "rewards", "exporting", "cli/run.py", "cli/doctor.py"),
     "torchvision": ("data/sources/vision.py", "cli/doctor.py"),
     "sklearn": ("data/sources/digits.py",),
     "PIL": ("data/sources/images.py",),
@@ -53,6 +54,9 @@ ROOMS = {
     "filelock": ("data/cache.py", "cli/paper.py"),
     "flwr": ("wire.py", "exchange.py", "collecting.py", "joining.py", "strategy.py"),
     "flwr_datasets": ("data/partition.py",),
+    # Only there if the user has installed them.
+    "onnx": ("exporting",),
+    "onnxruntime": ("exporting",),
     "rich": ("cli",),
     "psutil": ("cli",),
     "cryptography": ("deployment",),
