@@ -27,7 +27,7 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.forms import read_participation
 from aequa_flwr.joining import Roster, load_roster, save_roster
 from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime, build_parts
-from aequa_flwr.progress import ProgressWriter
+from aequa_flwr.progress import ProgressWriter, mark_running, unmark_running
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
@@ -113,6 +113,7 @@ class _Keeper:
             times = replace(before.times, finished="", resumed=(*before.times.resumed, now))
             record = replace(before, status="running", reason="", versions=versions, times=times)
         self._seconds_before = record.times.seconds
+        mark_running(folder)
         self.update(record)
 
     def update(self, record: RunRecord) -> None:
@@ -139,6 +140,7 @@ class _Keeper:
         )
         self.update(replace(self.record, status=status, reason=reason, times=times))
         (self.folder / REPORT_FILE).write_text(render_page(self.record), encoding="utf-8")
+        unmark_running(self.folder)
 
 
 def _run(grid: Grid, config: RunConfig, keeper: _Keeper, checkpoint: Checkpoint | None) -> None:

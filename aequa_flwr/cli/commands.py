@@ -20,6 +20,7 @@ from aequa_flwr.errors import UserError
 # module of the command that is run is imported: torch alone takes seconds.
 _COMMANDS = {
     "run": ("run", "simulate a federation on this machine and reward its participants"),
+    "watch": ("watch", "follow a run that is under way, wherever it was started"),
     "report": ("report", "show the result of a run"),
     "reward": ("reward", "show a reward, or export it to onnx, torchscript or safetensors"),
     "paper": ("paper", "run a grid of experiments, go on where it stopped"),

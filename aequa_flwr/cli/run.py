@@ -26,7 +26,7 @@ from aequa_flwr.data import FederatedData, Say, federated_data
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
 from aequa_flwr.methods import METHOD_KINDS, build_parts
-from aequa_flwr.progress import PROGRESS_FILE, ProgressReader
+from aequa_flwr.progress import PROGRESS_FILE, ProgressReader, marked_running
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
@@ -143,7 +143,9 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     with ProgressView(console) as view:
         view.say("Checking the data")
         check_data(config, view.say)
-        _run(config, size, port, folder, _make_logs(folder), view)
+        logs = _make_logs(folder)
+        with marked_running(folder):
+            _run(config, size, port, folder, logs, view)
     show_record(console, load_record(folder), folder)
     return 0
 
@@ -191,7 +193,7 @@ def _run(
     except KeyboardInterrupt:
         _close_record(folder, config, "interrupted", "The run was interrupted.")
         raise InterruptedRunError(
-            f"Interrupted; what was reached is in {folder}. {_how_to_go_on(folder)}"
+            f"Interrupted; what was reached is in {folder}. {how_to_go_on(folder)}"
         ) from None
     except UserError as error:
         _close_record(folder, config, "failed", str(error))
@@ -393,10 +395,11 @@ def _check(folder: Path, status: str, log: Path) -> None:
     if record is not None and record.reason:
         raise UserError(f"{record.reason} Flower's log is {log}.")
     # The server did not say why: it died.
-    raise UserError(f"The run ended as {status}. {_how_to_go_on(folder)} Flower's log is {log}.")
+    raise UserError(f"The run ended as {status}. {how_to_go_on(folder)} Flower's log is {log}.")
 
 
-def _how_to_go_on(folder: Path) -> str:
+def how_to_go_on(folder: Path) -> str:
+    """Say how a run that ended early is resumed."""
     return f"Go on with `aequa run --resume {folder}`."
 
 
