@@ -40,6 +40,7 @@ from aequa_flwr.record import (
 from aequa_flwr.report import render_page
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
+from aequa_flwr.tracking import check_trackers
 from aequa_flwr.training import check_augmentation, choose_compute
 
 
@@ -135,6 +136,7 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
         (Path(config.output) / PROGRESS_FILE).unlink(missing_ok=True)
     if options.connection is not None:
         return _run_connected(config, options, console)
+    check_trackers(tensorboard=config.tensorboard, tracker=config.tracker)
     size = _choose_size(config, options.workers, options.nodes, console)
     port = choose_port(options.port)
     folder = Path(config.output)

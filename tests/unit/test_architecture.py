@@ -19,6 +19,7 @@ ORDER = [
     "forms",
     "options",
     "config",
+    "importing",
     "data",
     "slim",
     "training",
@@ -38,6 +39,7 @@ ORDER = [
     "progress",
     "strategy",
     "record",
+    "tracking",
     "checkpoint",
     "deployment",
     "report",
@@ -46,7 +48,15 @@ ORDER = [
 ]
 # Where each heavy package may be imported; everything else is NumPy and the standard library.
 ROOMS = {
-    "torch": ("slim", "training", "rewards", "exporting", "cli/run.py", "cli/doctor.py"),
+    "torch": (
+        "slim",
+        "training",
+        "rewards",
+        "exporting",
+        "tracking/tensorboard.py",
+        "cli/run.py",
+        "cli/doctor.py",
+    ),
     "torchvision": ("data/sources/vision.py", "cli/doctor.py"),
     "sklearn": ("data/sources/digits.py",),
     "PIL": ("data/sources/images.py",),
