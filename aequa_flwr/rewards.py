@@ -71,9 +71,25 @@ class RewardCard:
                 raise ValueError("another version")
             content["layer"] = PlainLayer.from_json(content["layer"])
             content["schema"] = Schema.from_json(content["schema"])
-            return cls(**content)
+            return _checked(cls(**content))
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError("not a card") from error
+
+
+def _checked(card: RewardCard) -> RewardCard:
+    """Return ``card`` if it holds what its types say: it may come from anywhere."""
+    schema, numbers = card.schema, (int, float)
+    fits = (
+        all(isinstance(text, str) for text in (card.participant, card.dataset, card.run)),
+        isinstance(card.sha256, str) and isinstance(card.num_parameters, int),
+        isinstance(card.width, numbers) and isinstance(card.accuracy, (*numbers, type(None))),
+        all(isinstance(name, str) for name in (*schema.classes, *schema.vocabulary)),
+        all(isinstance(number, numbers) for number in (*schema.mean, *schema.std)),
+        all(isinstance(side, int) and side > 0 for side in schema.shape) and bool(schema.shape),
+    )
+    if not all(fits):
+        raise ValueError("not a card")
+    return card
 
 
 def safe_name(name: str) -> str:

@@ -16,7 +16,15 @@ from aequa_flwr.data.schema import Schema
 from aequa_flwr.errors import UserError
 from aequa_flwr.exporting.onnx_graph import onnx_model, takes_any_length
 from aequa_flwr.files import write_whole
-from aequa_flwr.rewards import RewardCard, load_card, load_reward, load_tensors, pack_reward
+from aequa_flwr.importing import in_short
+from aequa_flwr.rewards import (
+    RewardCard,
+    load_card,
+    load_reward,
+    load_tensors,
+    pack_reward,
+    safe_name,
+)
 
 CARD_KEY = "card.json"
 # The largest difference that is left between two programs that compute the same in float32, as a
@@ -80,20 +88,32 @@ def export_reward(reward: Path, kind: str, output: Path | None = None) -> Export
             f"`pip install {' '.join(missing)}`."
         )
     loaded = _Loaded(reward, load_card(reward), load_reward(reward))
-    path = output or Path(f"{loaded.card.participant}{form.suffix}")
-    if path.exists():
-        raise ExportError(f"{path} exists already; choose another --output.")
+    path = output or Path(f"{safe_name(loaded.card.participant)}{form.suffix}")
+    _check_place(path)
     inputs = _inputs(loaded)
     expected = _expected(loaded, inputs)
-    content = form.write(loaded)
     draft = path.with_name(f".{path.name}.unchecked")
     try:
+        content = form.write(loaded)
         write_whole(draft, content)
         difference = _compare(kind, form.read(draft), inputs, expected)
         draft.replace(path)
+    except (UserError, OSError):
+        raise
+    except Exception as error:  # another program's, which has errors of its own
+        raise ExportError(
+            f"Exported to {kind}, the network cannot be run ({in_short(error)}); nothing was kept."
+        ) from error
     finally:
         draft.unlink(missing_ok=True)
     return Exported(path, len(content), difference)
+
+
+def _check_place(path: Path) -> None:
+    if path.exists():
+        raise ExportError(f"{path} exists already; choose another --output.")
+    if not path.parent.is_dir():
+        raise ExportError(f"{path.parent} is not a folder; make it, or choose another --output.")
 
 
 def _inputs(reward: _Loaded) -> list[Tensor]:
@@ -108,7 +128,7 @@ def _inputs(reward: _Loaded) -> list[Tensor]:
 
 def _generated(schema: Schema, number: int) -> Tensor:
     """Return ``number`` inputs of the form that ``schema`` gives; texts end anywhere."""
-    if not 0 < math.prod(schema.shape) <= _MOST_NUMBERS:
+    if math.prod(schema.shape) > _MOST_NUMBERS:
         raise ExportError(f"The card's shape {schema.shape} is not that of an example.")
     generator = torch.Generator().manual_seed(number)
     if schema.kind != "tokens":

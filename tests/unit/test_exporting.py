@@ -250,6 +250,15 @@ def test_other_logits_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("aequa_flwr.exporting.formats.FORMATS", {"onnx": cut})
     with pytest.raises(ExportError, match=r"gives \(1, 2\) logits instead of \(1, 10\)"):
         export_reward(reward, "onnx", tmp_path / "x.onnx")
+
+    def broken(_path: Path) -> Any:
+        raise RuntimeError("no such\noperator")
+
+    monkeypatch.setattr(
+        "aequa_flwr.exporting.formats.FORMATS", {"onnx": replace(good, read=broken)}
+    )
+    with pytest.raises(ExportError, match=r"cannot be run \(RuntimeError: no such operator\)"):
+        export_reward(reward, "onnx", tmp_path / "x.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["hospital-a"]
 
 
@@ -332,7 +341,16 @@ def test_an_unknown_format_or_folder_to_write_to_is_refused(
     output = tmp_path / "nowhere" / "x.onnx"
     code, _, err = command(capsys, "export", reward, "--to", "onnx", "--output", output)
     assert code == 1
-    assert "No such file or directory" in err
+    assert "nowhere is not a folder; make it, or choose another --output" in err
+
+
+def test_a_card_cannot_choose_another_folder_to_write_to(tmp_path: Path) -> None:
+    reward, _, _ = make_reward(tmp_path, "small-cnn", 0.5)
+    card = json.loads((reward / "card.json").read_text(encoding="utf-8"))
+    card["participant"] = "../../elsewhere"
+    (reward / "card.json").write_text(json.dumps(card), encoding="utf-8")
+    with pytest.raises(RewardError, match="cannot be a folder name"):
+        export_reward(reward, "onnx")
 
 
 def test_a_card_whose_example_does_not_fit_is_refused(tmp_path: Path) -> None:
