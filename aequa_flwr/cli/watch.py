@@ -23,8 +23,9 @@ from aequa_flwr.record import RECORD_FILE, RunRecord, load_record
 from aequa_flwr.state import Failure
 
 _POLL_S = 0.5
-# Whoever started a run may still write down how it ended after its process is gone.
-_GONE_FOR_S = 60.0
+# Whoever started a run may still write down how it ended after its process is gone; Flower takes
+# about a minute to notice.
+_GONE_FOR_S = 120.0
 # Without a process that can be seen from here; training alone on a large share takes a while.
 _QUIET_FOR_S = 600.0
 # Two clocks tell when a process began; an id is not used again so soon.

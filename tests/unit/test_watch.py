@@ -171,11 +171,11 @@ def test_a_run_whose_process_is_gone_is_dead(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_record(tmp_path, RUNNING)
-    mark_as(tmp_path, gone(), age_s=120)
+    mark_as(tmp_path, gone(), age_s=180)
     for once in ((), ("--once",)):
         code, _, err = watched(capsys, tmp_path, *once)
         assert code == 1
-        assert "seems to be dead: its process is gone, and nothing was written for 2 min" in err
+        assert "seems to be dead: its process is gone, and nothing was written for 3 min" in err
         assert f"aequa run --resume {tmp_path}" in err
 
 
