@@ -27,7 +27,8 @@ test: $(READY) ## format, lint, types and all tests that CI runs
 	FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0 "$(BIN)/python" -m pytest
 
 e2e: $(READY) ## a federation of real processes on the loopback, with TLS and keys
-	"$(BIN)/python" -m pytest -m "not lab" tests/e2e/test_federation.py tests/e2e/test_deployed_run.py tests/e2e/test_resume.py
+	"$(BIN)/python" -m pytest -m "not lab" tests/e2e/test_federation.py tests/e2e/test_deployed_run.py tests/e2e/test_resume.py tests/e2e/test_faults.py \
+		tests/e2e/test_ray_cluster.py
 
 e2e-hosts: $(READY) ## the same on four hosts, one of them cut off for a while (needs root and a lab)
 	"$(BIN)/python" -m pytest -m lab tests/lab/test_hosts.py
@@ -42,11 +43,8 @@ lint: $(READY) ## format the code and fix what can be fixed
 	"$(BIN)/ruff" format .
 	"$(BIN)/ruff" check --fix .
 
-bench: $(READY) ## print the figures that the README quotes
-	"$(BIN)/python" benchmarks/round_ratio.py
-	"$(BIN)/python" benchmarks/allocation.py
-	"$(BIN)/python" benchmarks/width_cost.py
-	"$(BIN)/python" benchmarks/coalitions.py
+bench: $(READY) ## measure speed and memory, and write docs/benchmarks.md (20 minutes)
+	"$(BIN)/python" benchmarks/suite.py
 
 clean: ## remove the environment and caches; runs/ stays
 	rm -rf "$(VENV)" .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ from statistics import median
 import numpy as np
 from flwr.app import Message
 
-from aequa_flwr.aggregation import AggregationError, MaskedSum, RoundPart, Trained
+from aequa_flwr.aggregation import AggregationError, MaskedSum, RoundPart, RunningSum, Trained
 from aequa_flwr.exchange import content_of
 from aequa_flwr.slim.subnet import Params
 from aequa_flwr.slim.width import Layouts
@@ -22,15 +22,20 @@ class Collected:
     ``missing`` those of whom nothing came.
     """
 
-    total: MaskedSum
+    running: RunningSum
     trained: list[Trained] = field(default_factory=list)
     common: dict[str, Params] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
+    @property
+    def total(self) -> MaskedSum:
+        """The sum of everybody that was trained."""
+        return self.running.total
+
     def fold(self, part: RoundPart) -> None:
         """Add a node's part; raises AggregationError, and nothing is added, on overflow."""
-        self.total = self.total.merge(part.partial)
+        self.running.merge(part.partial)
         self.trained.extend(part.trained)
         self.common.update(part.common)
 
@@ -80,7 +85,7 @@ def collect(
 
     ``awaited`` says what each node was asked for, and ``sender`` which node a reply is from.
     """
-    collected = Collected(MaskedSum(layouts))
+    collected = Collected(RunningSum(layouts))
     parts = _usable(replies, dict(awaited), sender, collected)
     if limit is not None:
         kept, too_long = limit.refuse([part for part in parts if part.trained])

@@ -5,11 +5,11 @@ Flower costs is paid per message. One participant per node is the same code with
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from aequa_flwr.aggregation import AggregationError, MaskedSum, RoundPart, Trained, common_part
+from aequa_flwr.aggregation import AggregationError, RoundPart, RunningSum, Trained, common_part
 from aequa_flwr.forms import Spec
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
@@ -66,7 +66,8 @@ class Host:
         does not depend on the placement.
         """
         layouts = self.network.layouts
-        part = RoundPart(MaskedSum(layouts))
+        running = RunningSum(layouts)
+        trained: list[Trained] = []
         widest = max(widths.values())
         refused: dict[str, str] = {}
         shared: dict[str, Params] = {}
@@ -79,15 +80,14 @@ class Host:
             try:
                 result = self._train(("local", server_round), name, received, width, plan)
                 weight = num_examples if self.weight_by_examples else 1
-                partial = part.partial.add(result.params, width, weight, result.levels)
+                running.add(result.params, width, weight, result.levels)
             except (TrainingError, AggregationError) as error:
                 refused[name] = str(error)
                 continue
-            line = Trained(name, width, num_examples, result.loss)
-            part = replace(part, partial=partial, trained=(*part.trained, line))
+            trained.append(Trained(name, width, num_examples, result.loss))
             if common is not None:
                 shared[name] = common_part(result.params, layouts, common, result.levels)
-        return replace(part, refused=refused, common=shared)
+        return RoundPart(running.total, tuple(trained), refused, shared)
 
     def train_alone(
         self, names: Sequence[str], params: Params, plan: LocalPlan

@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -120,13 +120,16 @@ class Worker:
 
 
 def mark_running(folder: Path) -> None:
-    """Write into the run's folder that this process works on it."""
-    write_whole(folder / RUNNING_FILE, json.dumps(asdict(Worker(this_place(), os.getpid()))) + "\n")
+    """Write into the run's folder that this process works on it; without room, leave it."""
+    content = json.dumps(asdict(Worker(this_place(), os.getpid()))) + "\n"
+    with suppress(OSError):  # for people only: no run fails for it
+        write_whole(folder / RUNNING_FILE, content)
 
 
 def unmark_running(folder: Path) -> None:
     """Take the mark away: nobody works on the run any more."""
-    (folder / RUNNING_FILE).unlink(missing_ok=True)
+    with suppress(OSError):
+        (folder / RUNNING_FILE).unlink(missing_ok=True)
 
 
 @contextmanager

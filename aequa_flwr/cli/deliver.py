@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from aequa_flwr.cli.run import follow_connected
+from aequa_flwr.cli.following import follow_connected
 from aequa_flwr.cli.show import ProgressView
 from aequa_flwr.config import RunConfig
 from aequa_flwr.errors import UserError

@@ -37,18 +37,24 @@ class FederationError(UserError):
 
 @dataclass(frozen=True)
 class Size:
-    """``workers`` processes train at a time; ``nodes`` simulated nodes share the participants."""
+    """``workers`` processes train at a time; ``nodes`` simulated nodes share the participants.
+
+    With ``cluster`` they are those of a Ray cluster that is up already.
+    """
 
     workers: int
     nodes: int
     gpus_per_worker: float = 0.0
+    cluster: bool = False
 
     def to_flower(self) -> str:
         """Return Flower's federation config."""
-        # Ray is told how many cores it may use: in a container it would count the host's.
+        # Ray is told how many cores it may use: in a container it would count the host's. A
+        # cluster knows its own, and Ray refuses to be told.
+        cores = "" if self.cluster else f" init-args-num-cpus={self.workers}"
         return (
             f"num-supernodes={self.nodes} client-resources-num-cpus=1 "
-            f"client-resources-num-gpus={self.gpus_per_worker} init-args-num-cpus={self.workers}"
+            f"client-resources-num-gpus={self.gpus_per_worker}{cores}"
         )
 
 

@@ -10,15 +10,15 @@ import psutil
 from filelock import FileLock, Timeout
 from rich.console import Console
 
+from aequa_flwr.cli.following import InterruptedRunError
 from aequa_flwr.cli.grid import Board, GridRunner, Place, tidy_up
 from aequa_flwr.cli.run import (
-    InterruptedRunError,
     check_data,
     check_settings,
-    count_cores,
     read_pairs,
 )
 from aequa_flwr.cli.show import GridView, ProgressView
+from aequa_flwr.cli.sizing import count_cores
 from aequa_flwr.config import RunConfig, Value
 from aequa_flwr.data import Say
 from aequa_flwr.errors import UsageError, UserError

@@ -1,9 +1,6 @@
 """`aequa run`: simulate a federation, watch it, and say truthfully how it ended."""
 
 import argparse
-import os
-import tempfile
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,25 +9,28 @@ from pathlib import Path
 from rich.console import Console
 
 from aequa_flwr.checkpoint import load_checkpoint, reopen_run
-from aequa_flwr.cli.federation import (
-    Connection,
-    Size,
-    choose_port,
-    local_federation,
-    user_environment,
+from aequa_flwr.cli.federation import Size, choose_port, local_federation
+from aequa_flwr.cli.following import (
+    COMPLETED,
+    InterruptedRunError,
+    check_end,
+    follow_connected,
+    how_to_go_on,
+    load_if_readable,
+    watch,
 )
 from aequa_flwr.cli.show import ProgressView, show_record
+from aequa_flwr.cli.sizing import Wanted, check_memory, choose_size
 from aequa_flwr.config import DATASETS, RunConfig
 from aequa_flwr.contribution import METHODS
 from aequa_flwr.data import FederatedData, Say, federated_data
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
 from aequa_flwr.methods import METHOD_KINDS, build_parts
-from aequa_flwr.progress import PROGRESS_FILE, ProgressReader, marked_running
+from aequa_flwr.progress import PROGRESS_FILE, marked_running
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
-    RecordError,
     RunRecord,
     Status,
     load_record,
@@ -42,16 +42,6 @@ from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
 from aequa_flwr.tracking import check_trackers
 from aequa_flwr.training import check_augmentation, choose_compute
-
-
-class InterruptedRunError(UserError):
-    """The user stopped the run; everything we started has ended."""
-
-    exit_code = 130
-
-
-_COMPLETED = "finished:completed"
-_POLL_S = 0.2
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -87,6 +77,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     add("--output", help="folder for the results, must not exist (default runs/DATASET-TIME)")
     add("--device", help="auto (default), cpu, cuda or mps")
     add("--workers", type=int, help="training processes (default: one per core or GPU)")
+    add("--workers-per-gpu", type=int, help="training processes that share a GPU (default 1)")
     add("--nodes", type=int, help="simulated nodes (default: one per worker)")
     add("--port", type=int, help="port of the local SuperLink (default: a free one)")
     add(
@@ -137,14 +128,15 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     if options.connection is not None:
         return _run_connected(config, options, console)
     check_trackers(tensorboard=config.tensorboard, tracker=config.tracker)
-    size = _choose_size(config, options.workers, options.nodes, console)
+    wanted = Wanted(options.workers, options.nodes, options.workers_per_gpu)
+    size = choose_size(config, wanted, lambda text: _say(console, text))
     port = choose_port(options.port)
     folder = Path(config.output)
     if not config.resume:
         _refuse_existing(folder)
     with ProgressView(console) as view:
         view.say("Checking the data")
-        check_data(config, view.say)
+        check_memory(config, size, *check_data(config, view.say))
         logs = _make_logs(folder)
         with marked_running(folder):
             _run(config, size, port, folder, logs, view)
@@ -191,7 +183,7 @@ def _run(
             run_id = connection.submit(config, size)
             status = watch(connection, run_id, folder, log, view)
             view.say("Stopping Flower")
-        _check(folder, status, log)
+        check_end(folder, status, log)
     except KeyboardInterrupt:
         _close_record(folder, config, "interrupted", "The run was interrupted.")
         raise InterruptedRunError(
@@ -255,37 +247,6 @@ def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def _choose_size(
-    config: RunConfig, workers: int | None, nodes: int | None, console: Console
-) -> Size:
-    for name, value in (("--workers", workers), ("--nodes", nodes)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} {value} is not possible; use at least 1.")
-    gpus = _count_gpus(config.device)
-    most = gpus or count_cores()
-    if workers is not None and workers > most:
-        console.print(
-            f"{workers} workers are more than the {most} there is room for; using {most}."
-        )
-    count = min(workers or most, most, config.participants)
-    return Size(count, min(nodes or count, config.participants), 1.0 if gpus else 0.0)
-
-
-def count_cores() -> int:
-    """Return how many cores this process may use, which a container or taskset may limit."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _count_gpus(device: str) -> int:
-    if device not in ("auto", "cuda"):
-        return 0
-    import torch
-
-    return torch.cuda.device_count()
-
-
 def _refuse_existing(folder: Path) -> None:
     if folder.exists():
         raise UserError(f"The output folder {folder} exists already; choose another.")
@@ -306,44 +267,10 @@ def _make_logs(folder: Path) -> Path:
     return logs
 
 
-def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: ProgressView) -> str:
-    """Show progress until the run ends; returns Flower's word for how it ended.
-
-    A record that says failed ends it too: Ray may go on trying for minutes after that. Flower's
-    log of the run goes to the file ``log``.
-    """
-    started = time.time()
-    reader = ProgressReader(folder)
-    follower = connection.follow(run_id, log)
-    was_there = False
-    while True:
-        over = follower.poll() is not None
-        for progress in reader.new():
-            view.show(progress)
-        if over:
-            status = connection.status(run_id)
-            if status.startswith("finished"):
-                return status
-            follower = connection.follow(run_id, log)  # the stream broke, the run did not
-        if was_there and not folder.exists():
-            raise UserError(f"The run's folder {folder} was removed while the run went on.")
-        was_there = folder.exists()
-        if _written_since(folder / REPORT_FILE, started) and load_record(folder).status == "failed":
-            return "failed"
-        time.sleep(_POLL_S)
-
-
-def _written_since(path: Path, then: float) -> bool:
-    try:
-        return path.stat().st_mtime > then
-    except FileNotFoundError:
-        return False
-
-
 def _run_connected(config: RunConfig, options: argparse.Namespace, console: Console) -> int:
     """Run on a federation that is up already; its server has the data and writes the folder."""
-    for name in ("workers", "nodes", "port"):
-        if getattr(options, name) is not None:
+    for name in ("workers", "workers-per-gpu", "nodes", "port"):
+        if getattr(options, name.replace("-", "_")) is not None:
             raise UsageError(
                 f"--{name} is for a simulation, and --connection {options.connection} is a "
                 "federation that is up already; leave one of them out."
@@ -355,66 +282,22 @@ def _run_connected(config: RunConfig, options: argparse.Namespace, console: Cons
         status, log = follow_connected(config, options.connection, folder, view)
     if not folder.exists():
         # Nothing of the record can be seen from here.
-        if status == _COMPLETED:
+        if status == COMPLETED:
             _say(console, f"Completed; the run's folder is {folder} on the server.")
             return 0
         raise UserError(f"The run ended as {status}; Flower's log is {log}.")
-    _check(folder, status, log)
+    check_end(folder, status, log, options.connection)
     show_record(console, load_record(folder), folder)
     return 0
-
-
-def follow_connected(
-    config: RunConfig, name: str, folder: Path, view: ProgressView
-) -> tuple[str, Path]:
-    """Run ``config`` on the SuperLink ``name``; returns how it ended, and the file of its log.
-
-    Ctrl-C stops the run there too.
-    """
-    connection = Connection(name, user_environment())
-    view.say(f"Asking the SuperLink {name}")
-    run_id = connection.submit(config, None)
-    log = Path(tempfile.mkdtemp(prefix="aequa-")) / "run.log"
-    try:
-        return watch(connection, run_id, folder, log, view), log
-    except KeyboardInterrupt:
-        connection.stop(run_id)
-        raise InterruptedRunError(
-            f"Interrupted, and the run {run_id} was stopped; what was reached is in {folder} on "
-            "the server."
-        ) from None
 
 
 def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _check(folder: Path, status: str, log: Path) -> None:
-    """Judge by the record as well: Flower calls a run in which every client failed completed."""
-    record = _load(folder)
-    if record is not None and record.status == "completed" and status == _COMPLETED:
-        return
-    if record is not None and record.reason:
-        raise UserError(f"{record.reason} Flower's log is {log}.")
-    # The server did not say why: it died.
-    raise UserError(f"The run ended as {status}. {how_to_go_on(folder)} Flower's log is {log}.")
-
-
-def how_to_go_on(folder: Path) -> str:
-    """Say how a run that ended early is resumed."""
-    return f"Go on with `aequa run --resume {folder}`."
-
-
-def _load(folder: Path) -> RunRecord | None:
-    try:
-        return load_record(folder)
-    except RecordError:
-        return None
-
-
 def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) -> None:
     """Leave no record that says running, or completed where the run failed; the rest stays."""
-    record = _load(folder)
+    record = load_if_readable(folder)
     open_ended = ("running", "completed") if status == "failed" else ("running",)
     if record is None and not (folder / RECORD_FILE).exists():
         record = RunRecord("running", "", config.to_record(), {})

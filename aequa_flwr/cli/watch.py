@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from aequa_flwr.cli.run import how_to_go_on
+from aequa_flwr.cli.following import how_to_go_on
 from aequa_flwr.cli.show import ProgressView, duration, progress_line, show_record
 from aequa_flwr.errors import UserError
 from aequa_flwr.progress import (

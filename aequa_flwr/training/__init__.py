@@ -10,6 +10,7 @@ from aequa_flwr.training.compute import (
     limit_threads,
 )
 from aequa_flwr.training.evaluate import balanced_accuracies
+from aequa_flwr.training.footprint import saved_bytes
 from aequa_flwr.training.local import (
     LocalPlan,
     LocalResult,
@@ -35,6 +36,7 @@ __all__ = [
     "flip_labels",
     "limit_threads",
     "sandwich_loss",
+    "saved_bytes",
     "scheduled_rate",
     "train_locally",
 ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from typing import Any
 import psutil
 import pytest
 
+from aequa_flwr.cli.federation import choose_port
+
+ROOT = Path(__file__).parents[2]
 AEQUA = Path(sys.executable).parent / "aequa"
 
 
@@ -64,14 +68,49 @@ def start_and_wait_for_rounds(
         stderr=subprocess.STDOUT,
         text=True,
     )
+    wait_for_rounds(output, process)
+    return process
+
+
+def wait_for_rounds(output: Path, process: "subprocess.Popen[str]") -> None:
+    """Return when two rounds of the run in ``output`` are over."""
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()[0]
         if (output / "record.json").exists() and len(record_of(output)["rounds"]) >= 2:
-            return process
+            return
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     pytest.fail(f"no round within 240 s: {process.communicate()[0]}")
+
+
+class PlainFlower:
+    """Our project as an app of plain Flower: `flwr run` with a local SuperLink of its own."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        self.app = folder
+        for name in ("aequa_flwr", "server_app", "client_app"):
+            shutil.copytree(ROOT / name, folder / name)
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, folder / name)
+        self._env = {
+            **env,
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]]),
+            "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+            "FLWR_LOCAL_SUPERLINK_HTTP_API_PORT": str(choose_port(None)),
+        }
+
+    def run(self, settings: str) -> "subprocess.Popen[str]":
+        """Start a run with ``settings`` on two nodes, and follow its log."""
+        federation = "num-supernodes=2 client-resources-num-cpus=1"
+        return subprocess.Popen(
+            ["flwr", "run", ".", "--stream", "-c", settings, "--federation-config", federation],
+            cwd=self.app,
+            env=self._env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
 
 def carrying(mark: str) -> list[psutil.Process]:

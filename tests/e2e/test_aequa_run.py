@@ -1,7 +1,4 @@
-import os
-import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +7,7 @@ import pytest
 from PIL import Image
 
 from tests.e2e.conftest import (
+    PlainFlower,
     carrying,
     clean_environment,
     record_of,
@@ -151,36 +149,9 @@ def test_a_run_in_which_nobody_can_be_trained_fails(
 )
 def test_plain_flwr_run_works(tmp_path: Path, marked_env: dict[str, str]) -> None:
     """As the README says: a local SuperLink of Flower's own, our project as the app."""
-    app = tmp_path / "app"
-    for name in ("aequa_flwr", "server_app", "client_app"):
-        shutil.copytree(ROOT / name, app / name)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, app / name)
-    bin_folder = str(Path(sys.executable).parent)
-    env = marked_env | {
-        "PATH": os.pathsep.join([bin_folder, marked_env["PATH"]]),
-        "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
-        "FLWR_LOCAL_SUPERLINK_HTTP_API_PORT": str(free_port()),
-    }
     output = tmp_path / "run"
-    settings = f'rounds=2 participants=4 partition="homogeneous" output="{output}"'
-    federation = "num-supernodes=2 client-resources-num-cpus=1"
-    done = subprocess.run(
-        ["flwr", "run", ".", "--stream", "-c", settings, "--federation-config", federation],
-        cwd=app,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    flower = PlainFlower(tmp_path / "app", marked_env)
+    process = flower.run(f'rounds=2 participants=4 partition="homogeneous" output="{output}"')
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, text
     assert record_of(output)["status"] == "completed"
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

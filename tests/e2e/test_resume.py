@@ -3,30 +3,29 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.e2e.conftest import (
+    PlainFlower,
     carrying,
     clean_environment,
     many_rounds,
     record_of,
     run_aequa,
     start_and_wait_for_rounds,
+    wait_for_rounds,
 )
+from tests.integration.in_process import without_times
 
 # Enough that the run is still going when something is done to it.
 ROUNDS = 60
-
-
-def without_times(folder: Path) -> dict[str, Any]:
-    record = record_of(folder)
-    del record["times"]
-    return record
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +44,9 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
 ) -> None:
     output = tmp_path / "run"
     process = start_and_wait_for_rounds(output, marked_env, ROUNDS)
-    running = carrying(str(tmp_path))
-    if who == "the server":
-        (server,) = [p for p in running if "flwr-simulation" in " ".join(p.cmdline())]
-        os.kill(server.pid, signal.SIGKILL)
-    else:
-        for each in running:
-            os.kill(each.pid, signal.SIGKILL)
+    killed = [simulation(tmp_path)] if who == "the server" else carrying(str(tmp_path))
+    for each in killed:
+        os.kill(each.pid, signal.SIGKILL)
     text, _ = process.communicate(timeout=180)
     assert len(record_of(output)["rounds"]) < ROUNDS
     if who == "the server":
@@ -67,6 +62,36 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
     done = run_aequa("run", "--resume", str(output), cwd=tmp_path, env=marked_env)
     assert done.returncode == 1
     assert "is completed; there is nothing to resume" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    " " in sys.executable, reason="Ray cannot start workers of a Python with a space in its path"
+)
+def test_a_run_of_plain_flower_is_resumed_by_plain_flower(
+    tmp_path: Path, marked_env: dict[str, str], whole: dict[str, Any]
+) -> None:
+    output = tmp_path / "run"
+    flower = PlainFlower(tmp_path / "app", marked_env)
+    settings = (
+        f'rounds={ROUNDS} participants=2 held-out-fraction=0.98 partition="homogeneous" '
+        f'output="{output}"'
+    )
+    process = flower.run(settings)
+    wait_for_rounds(output, process)
+    os.kill(simulation(tmp_path).pid, signal.SIGKILL)
+    process.communicate(timeout=180)
+    assert len(record_of(output)["rounds"]) < ROUNDS
+    again = flower.run(f'{settings} resume="{output}"')
+    text, _ = again.communicate(timeout=300)
+    assert record_of(output)["status"] == "completed", text
+    assert without_times(output) == whole
+
+
+def simulation(mark: Path) -> psutil.Process:
+    """The process of a simulation's server."""
+    (server,) = [p for p in carrying(str(mark)) if "flwr-simulation" in " ".join(p.cmdline())]
+    return server
 
 
 @pytest.fixture

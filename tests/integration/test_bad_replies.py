@@ -62,6 +62,16 @@ def poison(value: float) -> Fault:
     return tensors(change)
 
 
+def renamed(reply: Message) -> None:
+    record = reply.content.array_records["params"]
+    first = next(iter(record))
+    record["another"] = record.pop(first)
+
+
+def one_more(reply: Message) -> None:
+    reply.content.array_records["params"]["another"] = Array(np.zeros(3, np.float32))
+
+
 def empty(reply: Message) -> None:
     reply.content.clear()
 
@@ -80,6 +90,8 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "absurd value": (poison(1e37), "not finite or absurdly large"),
     "dtype": (tensors(lambda array: array.astype(np.float64)), "is of float64"),
     "shape": (tensors(lambda array: array.ravel()), "shape"),
+    "tensor's name": (renamed, "another"),
+    "a tensor too many": (one_more, "another"),
     "empty": (empty, "does the node run another app"),
 }
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aequa_flwr.aggregation import AggregationError, MaskedSum
+from aequa_flwr.aggregation import AggregationError, MaskedSum, RunningSum
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim import Axis, Layouts, Params, extract, prefix
 
@@ -51,6 +51,34 @@ def test_merge_is_associative_and_empty_is_neutral(
     assert same(x.merge(y).merge(z), x.merge(y.merge(z)))
     assert same(x.merge(y).merge(z), fold([*a, *b, *c]))
     assert same(x.merge(MaskedSum(LAYOUTS)), x)
+
+
+@given(addends=ADDENDS, more=ADDENDS)
+def test_a_sum_that_grows_in_place_is_the_same(addends: list[Addend], more: list[Addend]) -> None:
+    running = RunningSum(LAYOUTS)
+    for seed, width, weight in addends:
+        running.add(extract(params_of(seed), LAYOUTS, width), width, weight)
+        with pytest.raises(AggregationError):
+            running.add(full(np.nan))
+    running.merge(fold(more))
+    assert same(running.total, fold([*addends, *more]))
+    assert running.total.bound == fold([*addends, *more]).bound
+
+
+def test_blocks_of_any_size_add_up_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = fold([(3, 1.0, 2), (4, 0.5, 1)])
+    for block in (1, 5, 7, 16):
+        monkeypatch.setattr("aequa_flwr.aggregation._BLOCK", block)
+        assert same(fold([(3, 1.0, 2), (4, 0.5, 1)]), whole)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,)])
+def test_tensors_of_one_number_or_none(shape: tuple[int, ...]) -> None:
+    layouts: Layouts = {"t": shape}
+    value = np.full(shape, 1.5, np.float32)
+    mean = MaskedSum(layouts).add({"t": value}).add({"t": -value}).mean({"t": value})
+    assert mean["t"].shape == shape
+    assert (mean["t"] == 0).all()
 
 
 @given(addends=ADDENDS)

@@ -54,7 +54,7 @@ ROOMS = {
         "rewards",
         "exporting",
         "tracking/tensorboard.py",
-        "cli/run.py",
+        "cli/sizing.py",
         "cli/doctor.py",
     ),
     "torchvision": ("data/sources/vision.py", "cli/doctor.py"),

@@ -1,7 +1,6 @@
 """The command line without Flower: options, sentences, exit codes, what the terminal shows."""
 
 import io
-import os
 import re
 import signal
 import socket
@@ -13,13 +12,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from aequa_flwr.cli.federation import Size, write_app
+from aequa_flwr.cli.federation import write_app
 from aequa_flwr.cli.main import main
-from aequa_flwr.cli.run import _choose_size
 from aequa_flwr.cli.show import ProgressView, describe, show_record
 from aequa_flwr.config import RunConfig
 from aequa_flwr.data import load_schema
-from aequa_flwr.errors import UserError
 from aequa_flwr.progress import Progress
 from aequa_flwr.record import load_record, save_record
 from aequa_flwr.report import participant_columns
@@ -194,21 +191,6 @@ def test_report_refuses_what_is_no_run(capsys: pytest.CaptureFixture[str], tmp_p
     code, _, err = run_main(capsys, "report", str(tmp_path))
     assert code == 1
     assert "the folder of a run" in err
-
-
-def test_the_federation_is_sized_for_the_machine() -> None:
-    console = Console(file=io.StringIO())
-    cores = len(os.sched_getaffinity(0))
-    config = RunConfig.parse({"device": "cpu", "participants": 3})
-    assert _choose_size(config, None, None, console) == Size(min(cores, 3), min(cores, 3))
-    assert _choose_size(config, 1, None, console) == Size(1, 1)
-    assert _choose_size(config, 1, 50, console) == Size(1, 3)
-    assert _choose_size(config, 500, None, console).workers == min(cores, 3)
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    assert f"500 workers are more than the {cores} there is room for" in file.getvalue()
-    with pytest.raises(UserError, match="--nodes 0 is not possible"):
-        _choose_size(config, None, 0, console)
 
 
 def test_the_app_carries_the_config_whatever_it_contains(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from aequa_flwr.cli.commands import _parser
 from aequa_flwr.cli.grid import Board, Place, run_arguments, tidy_up
 from aequa_flwr.cli.main import main
 from aequa_flwr.cli.paper import choose_at_once
-from aequa_flwr.cli.run import _read_config, count_cores
+from aequa_flwr.cli.run import _read_config
 from aequa_flwr.cli.show import GridView
+from aequa_flwr.cli.sizing import count_cores
 from aequa_flwr.config import RunConfig
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.paper.grid import Grid, GridError, Planned, read_grid

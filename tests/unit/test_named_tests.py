@@ -1,4 +1,4 @@
-"""Every test that docs/security.md names is there."""
+"""Every test that a page names is there."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"`(\w+/test_\w+\.py)?(?:::(test_\w+))?`")
 
 
-@pytest.mark.parametrize("page", ["security.md"])
+@pytest.mark.parametrize("page", ["security.md", "faults.md"])
 def test_the_tests_it_names_exist(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     found, file = 0, ""

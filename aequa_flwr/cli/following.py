@@ -1,0 +1,105 @@
+"""A run that goes on elsewhere: followed to its end, and what to say of how it ended."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from aequa_flwr.cli.federation import Connection, user_environment
+from aequa_flwr.cli.show import ProgressView
+from aequa_flwr.config import RunConfig
+from aequa_flwr.errors import UserError
+from aequa_flwr.progress import ProgressReader
+from aequa_flwr.record import REPORT_FILE, RecordError, RunRecord, load_record
+
+COMPLETED = "finished:completed"
+_POLL_S = 0.2
+
+
+class InterruptedRunError(UserError):
+    """The user stopped the run; everything we started has ended."""
+
+    exit_code = 130
+
+
+def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: ProgressView) -> str:
+    """Show progress until the run ends; returns Flower's word for how it ended.
+
+    A record that says failed ends it too: Ray may go on trying for minutes after that. Flower's
+    log of the run goes to the file ``log``.
+    """
+    started = time.time()
+    reader = ProgressReader(folder)
+    follower = connection.follow(run_id, log)
+    was_there = False
+    while True:
+        over = follower.poll() is not None
+        for progress in reader.new():
+            view.show(progress)
+        if over:
+            status = connection.status(run_id)
+            if status.startswith("finished"):
+                return status
+            follower = connection.follow(run_id, log)  # the stream broke, the run did not
+        if was_there and not folder.exists():
+            raise UserError(f"The run's folder {folder} was removed while the run went on.")
+        was_there = folder.exists()
+        if _written_since(folder / REPORT_FILE, started) and load_record(folder).status == "failed":
+            return "failed"
+        time.sleep(_POLL_S)
+
+
+def _written_since(path: Path, then: float) -> bool:
+    try:
+        return path.stat().st_mtime > then
+    except FileNotFoundError:
+        return False
+
+
+def follow_connected(
+    config: RunConfig, name: str, folder: Path, view: ProgressView
+) -> tuple[str, Path]:
+    """Run ``config`` on the SuperLink ``name``; returns how it ended, and the file of its log.
+
+    Ctrl-C stops the run there too.
+    """
+    connection = Connection(name, user_environment())
+    view.say(f"Asking the SuperLink {name}")
+    run_id = connection.submit(config, None)
+    log = Path(tempfile.mkdtemp(prefix="aequa-")) / "run.log"
+    try:
+        return watch(connection, run_id, folder, log, view), log
+    except KeyboardInterrupt:
+        connection.stop(run_id)
+        raise InterruptedRunError(
+            f"Interrupted, and the run {run_id} was stopped; what was reached is in {folder} on "
+            f"the server. {how_to_go_on(folder, name)}"
+        ) from None
+
+
+def check_end(folder: Path, status: str, log: Path, connection: str = "") -> None:
+    """Raise UserError unless the run completed, by Flower's ``status`` and by its record.
+
+    Flower calls a run completed in which every client failed. What can be gone on with is said.
+    """
+    record = load_if_readable(folder)
+    if record is not None and record.status == "completed" and status == COMPLETED:
+        return
+    # Without a reason of its own the server died.
+    sentences = [record.reason if record and record.reason else f"The run ended as {status}."]
+    if "--resume" not in sentences[0] and (record is None or not record.reason or record.rounds):
+        sentences.append(how_to_go_on(folder, connection))
+    raise UserError(" ".join([*sentences, f"Flower's log is {log}."]))
+
+
+def how_to_go_on(folder: Path, connection: str = "") -> str:
+    """Return the sentence that says how to resume the run."""
+    where = f" --connection {connection}" if connection else ""
+    return f"Go on with `aequa run --resume {folder}{where}`."
+
+
+def load_if_readable(folder: Path) -> RunRecord | None:
+    """Return the record of ``folder``; None where there is none, or it cannot be read."""
+    try:
+        return load_record(folder)
+    except RecordError:
+        return None

@@ -1,0 +1,59 @@
+"""Bytes of a round's messages to and from a participant of each width, over those at full width.
+
+    python benchmarks/message_bytes.py
+
+As Flower serialises them; what HTTP, polling and heartbeats add is in wire_bytes.py.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+from flwr.app import RecordDict
+from flwr.common.serde import recorddict_to_proto
+from ratio import Row
+
+from aequa_flwr import wire
+from aequa_flwr.aggregation import RoundPart, RunningSum, Trained
+from aequa_flwr.slim.networks import HOMES, build_network
+from aequa_flwr.slim.subnet import extract
+
+_NETWORKS = ("cnn", "resnet18")
+_WIDTHS = (0.25, 0.5, 0.75, 1.0)
+
+
+def size_of(content: RecordDict) -> int:
+    return len(recorddict_to_proto(content).SerializeToString())
+
+
+def messages(name: str, width: float) -> tuple[int, int]:
+    """Return the bytes to a participant that trains ``width`` of a network, and back."""
+    network = build_network(name, HOMES[name])
+    params = extract(network.dump(), network.layouts, width)
+    running = RunningSum(network.layouts)
+    running.add(params, width)
+    task = wire.RoundTask(1, {"a": width}, params)
+    part = RoundPart(running.total, (Trained("a", width, 100, 0.5),))
+    return size_of(wire.encode_round_task(task)), size_of(wire.encode_round_part(1, part))
+
+
+def rows() -> Iterator[Row]:
+    for name in _NETWORKS:
+        sizes = {width: messages(name, width) for width in _WIDTHS}
+        full = sizes[1.0]
+        for direction, what in enumerate(("to", "from")):
+            shares = [f"{sizes[width][direction] / full[direction]:.2f}" for width in _WIDTHS]
+            yield Row(
+                f"{name}: bytes {what} a participant at width 0.25 / 0.5 / 0.75, of full width",
+                " / ".join(shares[:-1]),
+                f"full width: {full[direction] / 1e3:,.0f} kB",
+            )
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    for row in rows():
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

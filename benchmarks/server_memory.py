@@ -1,0 +1,85 @@
+"""Peak memory of the server while it folds the replies of a round, by the number of participants.
+
+    python benchmarks/server_memory.py
+
+Replies of 2.2 million parameters (large-cnn), one for each participant, encoded and decoded as they
+are on the wire, collected by the code that the server runs; each number in a process of its own.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+from flwr.app import Message, RecordDict
+from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
+from flwr.proto.recorddict_pb2 import RecordDict as ProtoRecordDict
+from flwr.supercore.task_identity import TaskIdentity
+from ratio import Row
+
+from aequa_flwr import wire
+from aequa_flwr.aggregation import RoundPart, RunningSum, Trained
+from aequa_flwr.collecting import collect
+from aequa_flwr.slim.networks import HOMES, build_network
+
+_NETWORK = "large-cnn"
+_COUNTS = (10, 100, 1000)
+
+
+def peak_of(participants: int) -> int:
+    """Return the most bytes that this process ever had, after a round of so many."""
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+    network = build_network(_NETWORK, HOMES[_NETWORK])
+    params, layouts = network.dump(), network.layouts
+    names = [f"participant-{k:04}" for k in range(participants)]
+    awaited = {k: wire.Awaited(1, {name: 1.0}, {name: 16}, layouts) for k, name in enumerate(names)}
+
+    def replies() -> Iterator[Message]:
+        for k, name in enumerate(names):
+            running = RunningSum(layouts)
+            running.add({key: value + np.float32(k) for key, value in params.items()})
+            part = RoundPart(running.total, (Trained(name, 1.0, 16, 0.5),))
+            raw = recorddict_to_proto(wire.encode_round_part(1, part)).SerializeToString()
+            content = recorddict_from_proto(ProtoRecordDict.FromString(raw))
+            asked = Message(RecordDict(), dst_node_id=k, message_type="train")
+            yield Message(content, reply_to=asked)
+
+    order = iter(range(participants))
+    collected = collect(replies(), awaited, layouts, lambda _: next(order))
+    assert len(collected.trained) == participants, collected.refused
+    collected.total.mean(params)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def rows() -> Iterator[Row]:
+    peaks = {}
+    for count in _COUNTS:
+        command = [sys.executable, __file__, "--count", str(count)]
+        peaks[count] = int(subprocess.check_output(command, text=True))
+        yield Row(
+            f"{count:,} participants of 2.2 M parameters: peak", f"{peaks[count] / 1e6:.0f} MB"
+        )
+    network = build_network(_NETWORK, HOMES[_NETWORK])
+    model = sum(value.nbytes for value in network.dump().values())
+    first, last = peaks[_COUNTS[0]], peaks[_COUNTS[-1]]
+    growth = (last - first) / ((_COUNTS[-1] - _COUNTS[0]) / 100) / model
+    yield Row(
+        "growth for each further 100 participants / the model's bytes", f"{growth:.3f}", "", "0.10"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, help="print the bytes for one number of participants")
+    options = parser.parse_args()
+    if options.count is not None:
+        print(peak_of(options.count))
+        return
+    for row in rows():
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

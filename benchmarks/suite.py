@@ -1,0 +1,84 @@
+"""All figures in one table, printed and written to docs/benchmarks.md.
+
+    python benchmarks/suite.py          # or `make bench`
+
+Each row is measured in one run, interleaved with what it is compared with, and repeated.
+"""
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import allocation
+import fold
+import message_bytes
+import round_ratio
+import server_memory
+import simulated
+from ratio import Row
+
+from aequa_flwr.slim.networks import HOMES
+
+_PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+_PACKAGES = ("aequa-flwr", "flwr", "torch", "numpy", "scipy", "ray")
+
+
+def sections() -> Iterator[tuple[str, str, Iterator[Row]]]:
+    """Yield (title, command, rows); rows are measured when they are asked for."""
+    yield (
+        "An Aequa round beside a FedAvg round",
+        "round_ratio.py --repeats 7",
+        round_ratio.rows(list(HOMES), 7),
+    )
+    yield "A simulated round beside a plain PyTorch loop", "simulated.py", simulated.rows(3)
+    yield "Hosted participants", "simulated.py", simulated.hosting_rows(3)
+    yield "Folding updates", "fold.py", fold.rows(15)
+    yield "Memory of the server", "server_memory.py", server_memory.rows()
+    yield "Allocation", "allocation.py", allocation.rows()
+    yield "Bytes on the wire", "message_bytes.py", message_bytes.rows()
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if "model name" in line), "?")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=_PAGE)
+    options = parser.parse_args()
+    start = time.monotonic()
+    text = []
+    for title, command, rows in sections():
+        print(f"\n{title}", flush=True)
+        text += ["", f"## {title}", "", f"`python benchmarks/{command}`", ""]
+        text += ["| | | spread | goal |", "|---|---|---|---|"]
+        for row in rows:
+            print(f"  {row}", flush=True)
+            goal = f"at most {row.goal}" if row.goal[:1].isdigit() else row.goal
+            text.append(f"| {row.what} | {row.value} | {row.spread} | {goal} |")
+    minutes = (time.monotonic() - start) / 60
+    versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    head = [
+        "# Benchmarks",
+        "",
+        f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d} in {minutes:.0f} minutes, on "
+        f"{len(os.sched_getaffinity(0))} cores of {processor()}, without a GPU; "
+        f"Python {platform.python_version()}, {versions}.",
+        "Ratios are medians of what was measured side by side in one run; the spread is the middle "
+        "half. Other work on the machine slows both sides alike, but not always equally.",
+    ]
+    options.output.write_text("\n".join([*head, *text, ""]), encoding="utf-8")
+    print(f"\n{minutes:.0f} minutes; written to {options.output}")
+
+
+if __name__ == "__main__":
+    main()
