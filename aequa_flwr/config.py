@@ -12,8 +12,8 @@ from aequa_flwr.errors import UsageError
 from aequa_flwr.forms import Spec, read_behaviours, read_participation, read_partition
 
 T = TypeVar("T")
-# The environment's name for where `aequa` was started: a user's own network that lies there is
-# found without being installed.
+# The environment's name for where `aequa` was started: a user's own network or tracker that lies
+# there is found without being installed.
 IMPORT_PATH = "AEQUA_IMPORT_PATH"
 Value = str | int | float | bool
 DatasetName = Literal[
@@ -31,8 +31,18 @@ DatasetName = Literal[
     "text",
 ]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
-# Where a run's files are, which does not change what it computes.
-_PLACES = ("output", "data-dir", "cache-dir", "standalone-from", "roster", "deliver", "resume")
+# Where a run's files are and who is told of it, which does not change what it computes.
+_PLACES = (
+    "output",
+    "data-dir",
+    "cache-dir",
+    "standalone-from",
+    "roster",
+    "deliver",
+    "resume",
+    "tensorboard",
+    "tracker",
+)
 # What a standalone model depends on: who holds what, the network, the training.
 _ALONE = (
     "dataset",
@@ -249,6 +259,12 @@ class RunConfig(BaseModel):
     round_timeout_s: float = Field(
         3600.0, gt=0.0, description="how long a round waits for replies, in seconds"
     )
+    tensorboard: bool = Field(
+        False, description="also write the run's curves as TensorBoard's event files"
+    )
+    tracker: str = Field(
+        "", description="your own that is told of every round, as my_package.module:Tracker"
+    )
     output: str = Field("", description="the run's folder, an absolute path")
 
     @model_validator(mode="before")
@@ -378,7 +394,7 @@ class RunConfig(BaseModel):
         return self.model_dump(by_alias=True)
 
     def to_record(self) -> dict[str, Value]:
-        """Return what a run computes with: all but where its files are."""
+        """Return what a run computes with: all but where its files are and who is told."""
         return {key: value for key, value in self.to_flower().items() if key not in _PLACES}
 
     def alone_settings(self) -> dict[str, Value]:

@@ -1,12 +1,19 @@
 """Where a run is, for people: lines of JSON in its folder; one process writes, others watch."""
 
 import json
+import os
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from aequa_flwr.files import write_whole
+
 PROGRESS_FILE = "progress.jsonl"
+# Names the process that works on a run, as long as it does.
+RUNNING_FILE = "running.json"
 
 
 @dataclass(frozen=True)
@@ -76,13 +83,78 @@ class ProgressReader:
         self._offset = 0
 
     def new(self) -> Iterator[Progress]:
-        """Yield the progress since last time; a line still being written waits."""
-        if not self._path.exists():
+        """Yield the progress since last time; a line still being written waits.
+
+        A file that was begun anew, as when a run is resumed, is read from its beginning. Lines
+        that cannot be read are passed over: they are for people only.
+        """
+        try:
+            with self._path.open("rb") as file:
+                if file.seek(0, os.SEEK_END) < self._offset:
+                    self._offset = 0
+                file.seek(self._offset)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        return
+                    self._offset += len(line)
+                    progress = _read_line(line)
+                    if progress is not None:
+                        yield progress
+        except FileNotFoundError:
             return
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                self._offset += len(line)
-                yield Progress(**json.loads(line))
+
+
+def _read_line(line: bytes) -> Progress | None:
+    try:
+        return Progress(**json.loads(line))
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A process that works on a run: its id, and the place where that id means something."""
+
+    place: str
+    pid: int
+
+
+def mark_running(folder: Path) -> None:
+    """Write into the run's folder that this process works on it; without room, leave it."""
+    content = json.dumps(asdict(Worker(this_place(), os.getpid()))) + "\n"
+    with suppress(OSError):  # for people only: no run fails for it
+        write_whole(folder / RUNNING_FILE, content)
+
+
+def unmark_running(folder: Path) -> None:
+    """Take the mark away: nobody works on the run any more."""
+    with suppress(OSError):
+        (folder / RUNNING_FILE).unlink(missing_ok=True)
+
+
+@contextmanager
+def marked_running(folder: Path) -> Iterator[None]:
+    """Mark the run as long as the block takes, however it ends."""
+    mark_running(folder)
+    try:
+        yield
+    finally:
+        unmark_running(folder)
+
+
+def read_worker(folder: Path) -> Worker | None:
+    """Return who works on the run; None where nobody says so."""
+    try:
+        content = json.loads((folder / RUNNING_FILE).read_text(encoding="utf-8"))
+        return Worker(str(content["place"]), int(content["pid"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def this_place() -> str:
+    """Return a name of this machine, or of this container: ids of processes hold within it."""
+    try:
+        namespace = Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:  # only Linux has them
+        namespace = 0
+    return f"{socket.gethostname()}/{namespace}"

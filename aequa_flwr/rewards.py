@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
 from aequa_flwr.data.schema import Schema
@@ -39,7 +39,7 @@ class RewardCard:
     ``accuracy`` is the balanced accuracy on the server's validation data, None where it has none.
     ``schema`` says how an example becomes an input, and the classes; ``layer`` is the network.
     ``run`` is the name of the run that it comes from, ``sha256`` the checksum of the file of its
-    tensors once there is one.
+    tensors once there is one; in a packed reward that of all that follows the file's header.
     """
 
     participant: str
@@ -71,9 +71,25 @@ class RewardCard:
                 raise ValueError("another version")
             content["layer"] = PlainLayer.from_json(content["layer"])
             content["schema"] = Schema.from_json(content["schema"])
-            return cls(**content)
+            return _checked(cls(**content))
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError("not a card") from error
+
+
+def _checked(card: RewardCard) -> RewardCard:
+    """Return ``card`` if it holds what its types say: it may come from anywhere."""
+    schema, numbers = card.schema, (int, float)
+    fits = (
+        all(isinstance(text, str) for text in (card.participant, card.dataset, card.run)),
+        isinstance(card.sha256, str) and isinstance(card.num_parameters, int),
+        isinstance(card.width, numbers) and isinstance(card.accuracy, (*numbers, type(None))),
+        all(isinstance(name, str) for name in (*schema.classes, *schema.vocabulary)),
+        all(isinstance(number, numbers) for number in (*schema.mean, *schema.std)),
+        all(isinstance(side, int) and side > 0 for side in schema.shape) and bool(schema.shape),
+    )
+    if not all(fits):
+        raise ValueError("not a card")
+    return card
 
 
 def safe_name(name: str) -> str:
@@ -100,12 +116,24 @@ def save_reward(folder: Path, card: RewardCard, params: Params) -> Path:
     return path
 
 
+def pack_reward(card: RewardCard, params: Params) -> bytes:
+    """Return the whole reward as one safetensors file, the card in its metadata.
+
+    Every reader of safetensors finds the tensors in it; ``load_reward`` needs nothing else.
+    """
+    # The header differs between the two, what follows it does not.
+    digest = hashlib.sha256(_after_header(save(dict(params)))).hexdigest()
+    text = replace(card, sha256=digest).to_json()
+    packed: bytes = save(dict(params), metadata={"format": "pt", _CARD: text})
+    return packed
+
+
 def load_reward(path: str | Path) -> "nn.Module":
     """Return the reward in folder ``path`` as a plain torch module, ready for inference.
 
-    An nn.Sequential of ordinary layers of the reward's own size, BatchNorm included; of this
-    package it holds nothing but the addition of a residual block and the mean over a text. Raises
-    RewardError that says what is wrong with the folder.
+    A packed reward's file will do as well. An nn.Sequential of ordinary layers of the reward's own
+    size, BatchNorm included; of this package it holds nothing but the addition of a residual block
+    and the mean over a text. Raises RewardError that says what is wrong with the folder.
     """
     folder = Path(path)
     card = load_card(folder)
@@ -118,10 +146,12 @@ def load_reward(path: str | Path) -> "nn.Module":
 
 def load_tensors(folder: Path, card: RewardCard) -> Params:
     """Return the tensors of the reward in ``folder``; raises RewardError unless they are whole."""
-    path = folder / _TENSORS
+    packed = folder.is_file()
+    path = folder if packed else folder / _TENSORS
     try:
         content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != card.sha256:
+        checked = _after_header(content) if packed else content
+        if hashlib.sha256(checked).hexdigest() != card.sha256:
             raise RewardError(f"{path} is not the file that its card is of; it may be truncated.")
         tensors: Params = load(content)
         return tensors
@@ -132,7 +162,9 @@ def load_tensors(folder: Path, card: RewardCard) -> Params:
 
 
 def load_card(path: str | Path) -> RewardCard:
-    """Return the card of the reward in folder ``path``."""
+    """Return the card of the reward in folder ``path``, or of the packed one in that file."""
+    if Path(path).is_file():
+        return _packed_card(Path(path))
     file = Path(path) / _CARD
     try:
         if file.stat().st_size > _MAX_CARD_BYTES:
@@ -142,6 +174,23 @@ def load_card(path: str | Path) -> RewardCard:
         raise RewardError(f"{file} cannot be read; is {path} the folder of a reward?") from error
     except ValueError as error:
         raise RewardError(f"{file} is not a reward's card of version {_CARD_VERSION}.") from error
+
+
+def _packed_card(file: Path) -> RewardCard:
+    try:
+        with safe_open(file, framework="numpy") as opened:
+            text = (opened.metadata() or {}).get(_CARD, "")
+        return RewardCard.from_json(text)
+    except (SafetensorError, ValueError, OSError) as error:
+        raise RewardError(
+            f"{file} is neither the folder of a reward nor a reward exported to safetensors with "
+            f"a card of version {_CARD_VERSION}."
+        ) from error
+
+
+def _after_header(content: bytes) -> bytes:
+    """Return the tensors' own bytes; a file begins with the length of its header."""
+    return content[8 + int.from_bytes(content[:8], "little") :]
 
 
 @dataclass(frozen=True)

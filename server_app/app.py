@@ -27,7 +27,7 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.forms import read_participation
 from aequa_flwr.joining import Roster, load_roster, save_roster
 from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime, build_parts
-from aequa_flwr.progress import ProgressWriter
+from aequa_flwr.progress import ProgressWriter, mark_running, unmark_running
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
@@ -50,6 +50,7 @@ from aequa_flwr.slim.networks import build_network
 from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.state import RunState
 from aequa_flwr.strategy import AequaStrategy, Calibrate, Method, Rules
+from aequa_flwr.tracking import Trackers, load_trackers
 from aequa_flwr.training import ServerData, check_augmentation, choose_compute
 from aequa_flwr.wire import RewardTask
 from server_app.delivering import deliver_again
@@ -113,12 +114,21 @@ class _Keeper:
             times = replace(before.times, finished="", resumed=(*before.times.resumed, now))
             record = replace(before, status="running", reason="", versions=versions, times=times)
         self._seconds_before = record.times.seconds
+        self._trackers: Trackers | None = None
+        mark_running(folder)
         self.update(record)
 
     def update(self, record: RunRecord) -> None:
         """Replace the record."""
         self.record = record
         save_record(self.folder, record)
+        if self._trackers is not None:
+            self._trackers.tell(record)
+
+    def tell(self, trackers: Trackers) -> None:
+        """Tell ``trackers`` of the record from now on."""
+        self._trackers = trackers
+        trackers.tell(self.record)
 
     def checkpoint(self, state: RunState) -> None:
         """Write ``state``, so that the run can go on from it."""
@@ -139,6 +149,7 @@ class _Keeper:
         )
         self.update(replace(self.record, status=status, reason=reason, times=times))
         (self.folder / REPORT_FILE).write_text(render_page(self.record), encoding="utf-8")
+        unmark_running(self.folder)
 
 
 def _run(grid: Grid, config: RunConfig, keeper: _Keeper, checkpoint: Checkpoint | None) -> None:
@@ -148,6 +159,7 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper, checkpoint: Checkpoint 
         validation=config.validation,
         participants=config.participants,
     )
+    trackers = load_trackers(keeper.folder, tensorboard=config.tensorboard, tracker=config.tracker)
     standalone = load_standalone(config)
     data = federated_data(config.data_spec)
     schema = data.dataset.schema
@@ -162,6 +174,7 @@ def _run(grid: Grid, config: RunConfig, keeper: _Keeper, checkpoint: Checkpoint 
     server = _server_data(config, data, network)
     unit = estimator.unit
     keeper.update(replace(keeper.record, data=_describe(config, data), contribution_unit=unit))
+    keeper.tell(trackers)
 
     def save(state: RunState) -> None:
         if state.stage == "contribution":  # everybody has just joined

@@ -20,8 +20,10 @@ from aequa_flwr.errors import UserError
 # module of the command that is run is imported: torch alone takes seconds.
 _COMMANDS = {
     "run": ("run", "simulate a federation on this machine and reward its participants"),
+    "watch": ("watch", "follow a run that is under way, wherever it was started"),
     "report": ("report", "show the result of a run, or write it as a page, table or picture"),
     "compare": ("compare", "show runs side by side: methods, settings or seeds"),
+    "reward": ("reward", "show a reward, or export it to onnx, torchscript or safetensors"),
     "paper": ("paper", "run a grid of experiments, go on where it stopped"),
     "deliver": ("deliver", "send the rewards of a run to those who were away when it ended"),
     "data": ("data", "prepare a data set and say what is in it"),

@@ -27,7 +27,7 @@ from aequa_flwr.data import FederatedData, Say, federated_data
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
 from aequa_flwr.methods import METHOD_KINDS, build_parts
-from aequa_flwr.progress import PROGRESS_FILE
+from aequa_flwr.progress import PROGRESS_FILE, marked_running
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
@@ -40,6 +40,7 @@ from aequa_flwr.record import (
 from aequa_flwr.report import render_page
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
+from aequa_flwr.tracking import check_trackers
 from aequa_flwr.training import check_augmentation, choose_compute
 
 
@@ -126,6 +127,7 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
         (Path(config.output) / PROGRESS_FILE).unlink(missing_ok=True)
     if options.connection is not None:
         return _run_connected(config, options, console)
+    check_trackers(tensorboard=config.tensorboard, tracker=config.tracker)
     wanted = Wanted(options.workers, options.nodes, options.workers_per_gpu)
     size = choose_size(config, wanted, lambda text: _say(console, text))
     port = choose_port(options.port)
@@ -135,7 +137,9 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     with ProgressView(console) as view:
         view.say("Checking the data")
         check_memory(config, size, *check_data(config, view.say))
-        _run(config, size, port, folder, _make_logs(folder), view)
+        logs = _make_logs(folder)
+        with marked_running(folder):
+            _run(config, size, port, folder, logs, view)
     show_record(console, load_record(folder), folder)
     return 0
 

@@ -34,108 +34,130 @@ _STAGES = {
 _LINE_EVERY_S = 5.0
 # A grid takes hours or days.
 _GRID_LINE_EVERY_S = 30.0
+# The names of the bars that are always there.
+_RUN, _ALL = "This run", "All runs"
+
+
+class _Bars:
+    """Named bars, each with a description and a note, on a terminal; elsewhere there are none."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bars: Bar | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def start(self) -> None:
+        """Show the bars from now on."""
+        if self._console.is_terminal:
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.fields[note]}", markup=False),
+            )
+            self._bars = Bar(*columns, console=self._console)
+            self._bars.start()
+
+    def stop(self) -> None:
+        """Leave the bars as they are."""
+        if self._bars is not None:
+            self._bars.stop()
+
+    def set(
+        self, name: str, description: str, note: str = "", fraction: float | None = None
+    ) -> bool:
+        """Show or change a bar; returns whether there are any."""
+        if self._bars is None:
+            return False
+        if name not in self._tasks:
+            self._tasks[name] = self._bars.add_task("", total=1.0, note="")
+        self._bars.update(self._tasks[name], description=description, note=note, completed=fraction)
+        return True
+
+    def drop(self, name: str) -> None:
+        """Show a bar no more."""
+        if self._bars is not None and name in self._tasks:
+            self._bars.remove_task(self._tasks.pop(name))
+
+    def print(self, text: str) -> None:
+        """Print a line that stays; above the bars where there are any."""
+        # soft_wrap: a path must stay in one piece to be copied.
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class ProgressView:
     """A bar on a terminal, lines elsewhere: stage, done of total, accuracy so far, time left."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bar: Bar | None = None
-        self._task: TaskID | None = None
+        self._bars = _Bars(console)
         self._stage = ""
         self._last_line = 0.0
 
     def __enter__(self) -> "ProgressView":
-        if self._console.is_terminal:
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                TextColumn("{task.fields[note]}"),
-            )
-            self._bar = Bar(*columns, console=self._console)
-            self._task = self._bar.add_task("", total=1.0, note="")
-            self._bar.start()
+        self._bars.start()
+        self._bars.set(_RUN, "")
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bars.stop()
 
     def say(self, text: str) -> None:
         """Show a step before or after the run itself."""
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=text, note="")
-        else:
-            self._console.print(text, markup=False)
+        if not self._bars.set(_RUN, text):
+            self._bars.print(text)
+
+    def note(self, text: str) -> None:
+        """Print a line that stays."""
+        self._bars.print(text)
 
     def show(self, progress: Progress) -> None:
         """Show where the run is now."""
         text, note = describe(progress)
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=text, completed=progress.fraction, note=note)
+        if self._bars.set(_RUN, text, note, progress.fraction):
             return
         now = time.monotonic()
         over = progress.done == progress.total
         if progress.stage != self._stage or over or now - self._last_line > _LINE_EVERY_S:
             self._stage, self._last_line = progress.stage, now
-            self._console.print(f"{text}  {note}".rstrip(), markup=False)
+            self._bars.print(progress_line(progress))
 
 
 class GridView:
     """A bar for each run under way and one for all on a terminal, lines elsewhere."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bar: Bar | None = None
-        self._all: TaskID | None = None
-        self._tasks: dict[str, TaskID] = {}
+        self._bars = _Bars(console)
         self._last: dict[str, tuple[str, float]] = {}
 
     def __enter__(self) -> "GridView":
-        if self._console.is_terminal:
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                TextColumn("{task.fields[note]}"),
-            )
-            self._bar = Bar(*columns, console=self._console)
-            self._all = self._bar.add_task("All runs", total=1.0, note="")
-            self._bar.start()
+        self._bars.start()
+        self._bars.set(_ALL, _ALL)
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bars.stop()
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._bars.print(text)
 
     def show(self, run: str, progress: Progress, fraction: float, left_s: float | None) -> None:
         """Show where a run is, and how much of all runs is done."""
         # The time that this run alone still takes would be taken for that of all.
         text, note = describe(replace(progress, seconds_left=None))
         left = "" if left_s is None else f"about {duration(left_s)} left in all"
-        if self._bar is not None and self._all is not None:
-            if run not in self._tasks:
-                self._tasks[run] = self._bar.add_task(run, total=1.0, note="")
-            task = self._tasks[run]
-            where = f"{text}, {note}".removesuffix(", ")
-            self._bar.update(task, completed=progress.fraction, note=where)
-            self._bar.update(self._all, completed=fraction, note=left)
+        where = f"{text}, {note}".removesuffix(", ")
+        if self._bars.set(run, run, where, progress.fraction):
+            self._bars.set(_ALL, _ALL, left, fraction)
             return
         stage, before = self._last.get(run, ("", 0.0))
         now = time.monotonic()
         if progress.stage != stage or now - before > _GRID_LINE_EVERY_S:
             self._last[run] = (progress.stage, now)
-            words = f"{run}: {text}" + (f", {note}" if note else "")
-            self.say(words + (f" ({left})" if left else ""))
+            self.say(f"{run}: {where}" + (f" ({left})" if left else ""))
 
     def end(self, run: str, how: str) -> None:
         """Say how a run ended; it is shown no more."""
-        if self._bar is not None and run in self._tasks:
-            self._bar.remove_task(self._tasks.pop(run))
+        self._bars.drop(run)
         self.say(f"{run}: {how}")
 
 
@@ -155,6 +177,11 @@ def describe(progress: Progress) -> tuple[str, str]:
         left = duration(progress.seconds_left)
         notes.append(f"waiting at most {left}" if waits else f"about {left} left")
     return text, ", ".join(notes)
+
+
+def progress_line(progress: Progress) -> str:
+    """Return where a run is as one line."""
+    return "  ".join(describe(progress)).rstrip()
 
 
 def duration(seconds: float) -> str:

@@ -19,6 +19,7 @@ ORDER = [
     "forms",
     "options",
     "config",
+    "importing",
     "data",
     "slim",
     "training",
@@ -28,6 +29,7 @@ ORDER = [
     "allocation",
     "methods",
     "rewards",
+    "exporting",
     "wire",
     "exchange",
     "collecting",
@@ -37,6 +39,7 @@ ORDER = [
     "progress",
     "strategy",
     "record",
+    "tracking",
     "checkpoint",
     "deployment",
     "report",
@@ -45,7 +48,15 @@ ORDER = [
 ]
 # Where each heavy package may be imported; everything else is NumPy and the standard library.
 ROOMS = {
-    "torch": ("slim", "training", "rewards", "cli/sizing.py", "cli/doctor.py"),
+    "torch": (
+        "slim",
+        "training",
+        "rewards",
+        "exporting",
+        "tracking/tensorboard.py",
+        "cli/sizing.py",
+        "cli/doctor.py",
+    ),
     "torchvision": ("data/sources/vision.py", "cli/doctor.py"),
     "sklearn": ("data/sources/digits.py",),
     "PIL": ("data/sources/images.py",),
@@ -54,6 +65,9 @@ ROOMS = {
     "flwr": ("wire.py", "exchange.py", "collecting.py", "joining.py", "strategy.py"),
     "flwr_datasets": ("data/partition.py",),
     "matplotlib": ("report/picture.py",),
+    # Only there if the user has installed them.
+    "onnx": ("exporting",),
+    "onnxruntime": ("exporting",),
     "rich": ("cli",),
     "psutil": ("cli",),
     "cryptography": ("deployment",),

@@ -124,6 +124,14 @@ def test_tensors_of_another_reward_are_noticed(tmp_path: Path) -> None:
         {"layer": 3},
         {"schema": {"kind": "smells", "shape": [1], "classes": ["a"]}},
         {"surplus": 1},
+        {"participant": 3},
+        {"width": "wide"},
+        {"accuracy": [0.5]},
+        {"num_parameters": "many"},
+        {"schema": {"kind": "numbers", "shape": ["a"], "classes": ["a", "b"]}},
+        {"schema": {"kind": "numbers", "shape": [0], "classes": ["a", "b"]}},
+        {"schema": {"kind": "numbers", "shape": [3], "classes": [1, 2]}},
+        {"schema": {"kind": "numbers", "shape": [3], "classes": ["a"], "mean": ["b"]}},
     ],
 )
 def test_a_card_from_elsewhere_builds_nothing_but_known_layers(

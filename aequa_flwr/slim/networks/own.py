@@ -1,16 +1,13 @@
 """A user's own network: its builder imported, and what it builds put to the test."""
 
-import importlib
-import os
-import sys
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from aequa_flwr.config import IMPORT_PATH
 from aequa_flwr.data.schema import Schema
+from aequa_flwr.importing import CannotImportError, import_named, in_short
 from aequa_flwr.slim.network import NetworkError, SlimNetwork
 from aequa_flwr.slim.plain import build_plain
 from aequa_flwr.slim.subnet import embed, extract
@@ -22,17 +19,11 @@ _BATCH = 3
 
 def import_builder(name: str) -> Callable[[Schema], object]:
     """Return the function of ``package.module:function``; raises NetworkError."""
-    module_name, _, function = name.partition(":")
-    folder = os.environ.get(IMPORT_PATH, "")
-    if folder and folder not in sys.path:
-        sys.path.append(folder)  # last, so that nothing there hides an installed package
     try:
-        builder = getattr(importlib.import_module(module_name), function)
-    # An import runs the user's code: anything can come out of it, sys.exit() too.
-    except (Exception, SystemExit) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        builder = import_named(name)
+    except CannotImportError as error:
         raise NetworkError(
-            f"The network {name} cannot be imported ({reason}); it must be module:function of a "
+            f"The network {name} cannot be imported ({error}); it must be module:function of a "
             "package that is installed on every machine, or lies where the run is started."
         ) from error
     if not callable(builder):
@@ -52,8 +43,7 @@ def check_network(name: str, builder: Callable[[Schema], object], schema: Schema
     except NetworkError:
         raise
     except (Exception, SystemExit) as error:  # the user's code
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise NetworkError(f"The network {name} cannot be built: {reason}.") from error
+        raise NetworkError(f"The network {name} cannot be built: {in_short(error)}.") from error
     if not isinstance(network, SlimNetwork):
         raise NetworkError(
             f"The network {name} returned {type(network).__name__}; build a SlimNetwork of slim "
