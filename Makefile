@@ -43,10 +43,10 @@ lint: $(READY) ## format the code and fix what can be fixed
 	"$(BIN)/ruff" format .
 	"$(BIN)/ruff" check --fix .
 
-docs: $(READY) ## write the reference pages, build the documentation into site/, run the tutorial
+docs: $(READY) ## write the reference pages, build the documentation into site/, run the tutorial and the notebook
 	"$(BIN)/python" docs/generate.py
 	"$(BIN)/mkdocs" build --strict
-	"$(BIN)/python" -m pytest -m long tests/e2e/test_tutorial.py
+	"$(BIN)/python" -m pytest -m long tests/e2e/test_tutorial.py tests/e2e/test_notebook.py
 
 bench: $(READY) ## measure speed and memory, and write docs/benchmarks.md (20 minutes)
 	"$(BIN)/python" benchmarks/suite.py
