@@ -72,7 +72,7 @@ def part_of(network: SlimNetwork, participants: int) -> RoundPart:
 
 def message(network: SlimNetwork, participants: int) -> bytes:
     content = wire.encode_round_part(1, part_of(network, participants))
-    return recorddict_to_proto(content).SerializeToString()
+    return bytes(recorddict_to_proto(content).SerializeToString())
 
 
 def read_and_add(network: SlimNetwork, participants: int, raw: bytes) -> float:
