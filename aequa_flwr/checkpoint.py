@@ -18,10 +18,10 @@ from pydantic import TypeAdapter
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from aequa_flwr.config import RunConfig
+from aequa_flwr.config import PATIENCE, RunConfig
 from aequa_flwr.errors import UserError
 from aequa_flwr.files import write_whole
-from aequa_flwr.record import load_record
+from aequa_flwr.record import load_if_readable
 from aequa_flwr.slim.subnet import Params
 from aequa_flwr.state import RunState
 
@@ -101,7 +101,8 @@ def load_checkpoint(run: Path) -> Checkpoint:
 def reopen_run(checkpoint: Checkpoint) -> Path:
     """Return the folder of the run; raises CheckpointError if there is nothing left to do."""
     folder = checkpoint.path.parent.parent
-    if load_record(folder).status == "completed":
+    record = load_if_readable(folder)
+    if record is not None and record.status == "completed":
         raise CheckpointError(f"The run in {folder} is completed; there is nothing to resume.")
     return folder
 
@@ -110,7 +111,7 @@ def check_same_run(checkpoint: Checkpoint, config: RunConfig, params: Params) ->
     """Raise CheckpointError unless a run with ``config`` and such ``params`` can go on from it."""
     theirs, ours = checkpoint.config.to_record(), config.to_record()
     for key, value in theirs.items():
-        if ours[key] != value:
+        if ours[key] != value and key not in PATIENCE:
             raise CheckpointError(
                 f"{checkpoint.path} is of a run with {key} = {value!r}, and this one has "
                 f"{ours[key]!r}; resume with the same settings, or start anew."

@@ -8,7 +8,7 @@ import numpy as np
 from flwr.app import Message
 
 from aequa_flwr.aggregation import AggregationError, MaskedSum, RoundPart, RunningSum, Trained
-from aequa_flwr.exchange import content_of
+from aequa_flwr.exchange import reason_of
 from aequa_flwr.slim.subnet import Params
 from aequa_flwr.slim.width import Layouts
 from aequa_flwr.wire import Awaited, WireError, decode_round_part
@@ -19,14 +19,14 @@ class Collected:
     """What a round brought: the sum, who was trained, everybody's common sub-model.
 
     ``refused`` are those whose reply could not be used, or who could not be trained, and why;
-    ``missing`` those of whom nothing came.
+    ``missing`` those of whom nothing came, and why.
     """
 
     running: RunningSum
     trained: list[Trained] = field(default_factory=list)
     common: dict[str, Params] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> MaskedSum:
@@ -108,11 +108,15 @@ def _usable(
     """Yield what can be used; who sent anything else, or nothing, is noted in ``collected``."""
     for reply in replies:
         asked = waiting.pop(sender(reply))
+        if reply.has_error():  # Flower's word for it: the node is away, or its process died
+            collected.missing |= dict.fromkeys(asked.widths, reason_of(reply))
+            continue
         try:
-            part = decode_round_part(content_of(reply), asked)
+            part = decode_round_part(reply.content, asked)
         except WireError as error:
             collected.refused |= dict.fromkeys(asked.widths, str(error))
             continue
         collected.refused |= part.refused or {}
         yield part
-    collected.missing += [name for asked in waiting.values() for name in asked.widths]
+    for asked in waiting.values():
+        collected.missing |= dict.fromkeys(asked.widths, "no reply in time")

@@ -43,6 +43,8 @@ _PLACES = (
     "tensorboard",
     "tracker",
 )
+# How long to wait, which may be another when a run is resumed.
+PATIENCE = ("join-timeout-s", "round-timeout-s")
 # What a standalone model depends on: who holds what, the network, the training.
 _ALONE = (
     "dataset",

@@ -25,9 +25,14 @@ def make_message(node: int, kind: str, server_round: int, content: RecordDict) -
 def content_of(reply: Message) -> RecordDict:
     """Return what a node answered; raises WireError where it failed."""
     if reply.has_error():
-        reason = " ".join(str(reply.error.reason).split())
-        raise WireError(f"the node failed (code {reply.error.code}): {reason[-300:]}")
+        raise WireError(reason_of(reply))
     return reply.content
+
+
+def reason_of(reply: Message) -> str:
+    """Return why there is no answer but an error of Flower's."""
+    reason = " ".join(str(reply.error.reason).split())
+    return f"the node failed (code {reply.error.code}): {reason[-300:]}"
 
 
 def share_out(

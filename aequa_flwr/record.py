@@ -268,11 +268,12 @@ def save_record(folder: Path, record: RunRecord) -> None:
     write_whole(folder / RECORD_FILE, text)
 
 
-def load_record(run: Path) -> RunRecord:
+def load_record(run: Path | str) -> RunRecord:
     """Read the record of the run in folder ``run`` (or the file itself); raises RecordError.
 
     Older versions are read too; what they did not know yet has its default.
     """
+    run = Path(run)
     path = run / RECORD_FILE if run.is_dir() else run
     try:
         if path.stat().st_size > _MAX_RECORD_BYTES:
@@ -283,6 +284,14 @@ def load_record(run: Path) -> RunRecord:
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is not a whole record; it may be truncated.") from error
     return parse_record(content, str(path))
+
+
+def load_if_readable(run: Path) -> RunRecord | None:
+    """Return the record of ``run``; None where there is none, or it cannot be read."""
+    try:
+        return load_record(run)
+    except RecordError:
+        return None
 
 
 def parse_record(content: object, where: str) -> RunRecord:

@@ -258,7 +258,7 @@ class AequaStrategy(Strategy):
         limit = NormLimit(rules.norm_limit, self.state.params) if rules.norm_limit else None
         got = collect(replies, self._awaited, self.layouts, self._exchange.sender, limit)
         self._fail(server_round, got.refused)
-        self._fail(server_round, dict.fromkeys(got.missing, "no reply in time"))
+        self._fail(server_round, got.missing)
         for node in self._exchange.surplus:
             names = self._awaited[node].widths if node in self._awaited else [f"node {node}"]
             self._fail(server_round, dict.fromkeys(names, "a second answer was dropped"))
@@ -523,9 +523,10 @@ class AequaStrategy(Strategy):
         who = "No participant was trained"
         if self.rules.quorum > 1:
             who = f"Fewer than {self.rules.quorum} participants were trained"
-        raise RunFailedError(
-            f"{who} in round {server_round}: {'; '.join(reasons) or 'nobody was to take part'}."
-        )
+        why = "; ".join(reasons) or "nobody was to take part"
+        if "no reply in time" in reasons:
+            why += f" (round-timeout-s is {timeout:g}, and can be raised when the run is resumed)"
+        raise RunFailedError(f"{who} in round {server_round}: {why}.")
 
     def _personal_round(
         self, server_round: int, before: Mapping[str, float], trained: Mapping[str, Params]

@@ -2,6 +2,7 @@
 
 import logging
 import platform
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,7 +38,7 @@ from aequa_flwr.record import (
     RunRecord,
     Status,
     Times,
-    load_record,
+    load_if_readable,
     load_standalone,
     save_record,
     with_state,
@@ -108,9 +109,9 @@ class _Keeper:
         self._checkpoints = Checkpoints(folder, config)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         record = RunRecord("running", "", config.to_record(), versions, times=Times(started=now))
-        if config.resume:
+        before = load_if_readable(folder) if config.resume else None
+        if before is not None:
             # With all it knows: whatever stops this start must not cost what the last one reached.
-            before = load_record(folder)
             times = replace(before.times, finished="", resumed=(*before.times.resumed, now))
             record = replace(before, status="running", reason="", versions=versions, times=times)
         self._seconds_before = record.times.seconds
@@ -137,7 +138,7 @@ class _Keeper:
         except OSError as error:
             raise UserError(
                 f"No checkpoint can be written to {self.folder} ({error.strerror}); make room "
-                f"there, and go on with `aequa run --resume {self.folder}`."
+                f"there, and go on with `aequa run --resume {shlex.quote(str(self.folder))}`."
             ) from None
 
     def finish(self, status: Status, reason: str = "") -> None:
@@ -293,9 +294,10 @@ def _roster(config: RunConfig, folder: Path) -> Path:
 def _bind(config: RunConfig, folder: Path, roster: Roster) -> None:
     """Remember which node each name belongs to that has a machine of its own."""
     if roster.keepers:
-        path = _roster(config, folder)
         bound = {name: roster.nodes[name] for name in roster.keepers}
-        save_roster(path, {**load_roster(path), **bound})
+        # In the run's folder too, whatever the federation's roster is: rewards may be left there.
+        for path in {_roster(config, folder), folder / ROSTER_FILE}:
+            save_roster(path, {**load_roster(path), **bound})
 
 
 def _give_rewards(

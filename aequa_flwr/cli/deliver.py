@@ -31,7 +31,7 @@ def deliver_command(options: argparse.Namespace, console: Console) -> int:
     """Deliver what is left; returns the exit code."""
     run = options.run.expanduser().absolute()
     record = load_record(run)
-    if not (run / ROSTER_FILE).exists() and not record.config.get("roster"):
+    if not (run / ROSTER_FILE).exists():
         raise UserError(f"{run} is a simulation's; its rewards are in {run / REWARDS_FOLDER}.")
     waiting = _waiting(run)
     if not waiting:

@@ -1,7 +1,9 @@
 """A run that goes on elsewhere: followed to its end, and what to say of how it ended."""
 
+import shlex
 import tempfile
 import time
+from collections import deque
 from pathlib import Path
 
 from aequa_flwr.cli.federation import Connection, user_environment
@@ -9,7 +11,7 @@ from aequa_flwr.cli.show import ProgressView
 from aequa_flwr.config import RunConfig
 from aequa_flwr.errors import UserError
 from aequa_flwr.progress import ProgressReader
-from aequa_flwr.record import REPORT_FILE, RecordError, RunRecord, load_record
+from aequa_flwr.record import REPORT_FILE, RunRecord, load_if_readable, load_record
 
 COMPLETED = "finished:completed"
 _POLL_S = 0.2
@@ -29,6 +31,7 @@ def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: Pr
     """
     started = time.time()
     reader = ProgressReader(folder)
+    deque(reader.new(), maxlen=0)  # what an earlier start has left
     follower = connection.follow(run_id, log)
     was_there = False
     while True:
@@ -86,20 +89,18 @@ def check_end(folder: Path, status: str, log: Path, connection: str = "") -> Non
         return
     # Without a reason of its own the server died.
     sentences = [record.reason if record and record.reason else f"The run ended as {status}."]
-    if "--resume" not in sentences[0] and (record is None or not record.reason or record.rounds):
+    reached = record is None or not record.reason or record.rounds or _assessed(record)
+    if "--resume" not in sentences[0] and reached:
         sentences.append(how_to_go_on(folder, connection))
     raise UserError(" ".join([*sentences, f"Flower's log is {log}."]))
+
+
+def _assessed(record: RunRecord) -> bool:
+    """Whether somebody's training alone would be lost."""
+    return any(line.standalone_accuracy is not None for line in record.participants)
 
 
 def how_to_go_on(folder: Path, connection: str = "") -> str:
     """Return the sentence that says how to resume the run."""
     where = f" --connection {connection}" if connection else ""
-    return f"Go on with `aequa run --resume {folder}{where}`."
-
-
-def load_if_readable(folder: Path) -> RunRecord | None:
-    """Return the record of ``folder``; None where there is none, or it cannot be read."""
-    try:
-        return load_record(folder)
-    except RecordError:
-        return None
+    return f"Go on with `aequa run --resume {shlex.quote(str(folder))}{where}`."

@@ -1,6 +1,7 @@
 """`aequa run`: simulate a federation, watch it, and say truthfully how it ended."""
 
 import argparse
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,12 +17,11 @@ from aequa_flwr.cli.following import (
     check_end,
     follow_connected,
     how_to_go_on,
-    load_if_readable,
     watch,
 )
 from aequa_flwr.cli.show import ProgressView, show_record
 from aequa_flwr.cli.sizing import Wanted, check_memory, choose_size
-from aequa_flwr.config import DATASETS, RunConfig
+from aequa_flwr.config import DATASETS, PATIENCE, RunConfig
 from aequa_flwr.contribution import METHODS
 from aequa_flwr.data import FederatedData, Say, federated_data
 from aequa_flwr.errors import UsageError, UserError
@@ -31,8 +31,11 @@ from aequa_flwr.progress import PROGRESS_FILE, marked_running
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
+    REWARDS_FOLDER,
+    ROSTER_FILE,
     RunRecord,
     Status,
+    load_if_readable,
     load_record,
     load_standalone,
     save_record,
@@ -123,6 +126,11 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
     config = _read_config(options) if options.resume is None else _resumed_config(options)
     check_settings(config)
     if config.resume:
+        if options.connection is None and (Path(config.output) / ROSTER_FILE).exists():
+            raise UserError(
+                f"The run in {config.output} is of a real federation; add --connection NAME, the "
+                "name of its SuperLink in Flower's configuration."
+            )
         # What was shown already; for people only.
         (Path(config.output) / PROGRESS_FILE).unlink(missing_ok=True)
     if options.connection is not None:
@@ -214,14 +222,16 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
 
 
 def _resumed_config(options: argparse.Namespace) -> RunConfig:
-    """Return the settings of the run that goes on; only where its data lies may have changed."""
+    """Return the settings of the run that goes on; places and patience may have changed."""
     places = ("data-dir", "cache-dir")
+    patience = read_pairs(options.set)
     given = {key: getattr(options, key.replace("-", "_")) for key in _OPTIONS}
     wrong = [f"--{key}" for key, value in given.items() if value is not None and key not in places]
-    if wrong or options.set:
+    wrong += [f"--set {key}" for key in patience if key not in PATIENCE]
+    if wrong:
         raise UsageError(
-            f"{wrong[0] if wrong else '--set'} cannot be given with --resume: a run goes on with "
-            "the settings it began with; leave it out."
+            f"{wrong[0]} cannot be given with --resume: a run goes on with the settings it began "
+            f"with, but for {' and '.join(PATIENCE)}; leave it out."
         )
     path = Path(options.resume).expanduser().absolute()
     checkpoint = load_checkpoint(path)
@@ -231,7 +241,8 @@ def _resumed_config(options: argparse.Namespace) -> RunConfig:
         if given[key] is not None
     }
     folder = reopen_run(checkpoint)
-    return checkpoint.config.model_copy(
+    settings = {**checkpoint.config.to_flower(), **patience}
+    return RunConfig.parse(settings).model_copy(
         update={"resume": str(path), "output": str(folder), **moved}
     )
 
@@ -288,6 +299,13 @@ def _run_connected(config: RunConfig, options: argparse.Namespace, console: Cons
         raise UserError(f"The run ended as {status}; Flower's log is {log}.")
     check_end(folder, status, log, options.connection)
     show_record(console, load_record(folder), folder)
+    waiting = sorted(path.name for path in (folder / REWARDS_FOLDER).glob("*") if path.is_dir())
+    if waiting:
+        _say(
+            console,
+            f"Not delivered yet, as they were away: the rewards of {', '.join(waiting)}. Send them "
+            f"with `aequa deliver {shlex.quote(str(folder))} --connection {options.connection}`.",
+        )
     return 0
 
 

@@ -4,6 +4,7 @@ A check is a function that returns what is well, raises DueSoon for what will be
 UserError for what is wrong.
 """
 
+import importlib.util
 import socket
 import ssl
 import stat
@@ -119,9 +120,23 @@ def _server_checks(top: Path, folder: Path) -> Iterator[Check]:
     yield partial(_fits_the_commands, top, folder / "server.pem", folder / _SERVER)
     if top != folder:
         yield partial(_same_authority, top, folder / "ca.crt")
+    else:  # this is the server's machine
+        yield _flower_keeps_a_database
     yield partial(_is_private, top, folder / "server.key")
     yield partial(_pem_key_fits, top, folder / "server.key", folder / "server.pem")
     yield partial(_is_private, top, folder / "superexec.secret")
+
+
+def _flower_keeps_a_database() -> str:
+    """Flower 1.41 cuts the path of its own package at spaces, and then makes no tables."""
+    spec = importlib.util.find_spec("flwr")
+    place = Path(spec.origin).parent if spec is not None and spec.origin else Path()
+    if " " in str(place):
+        raise FolderError(
+            f"Flower is installed in {place}, and its SuperLink cannot keep a database from a path "
+            "with a space; make an environment in a folder without one."
+        )
+    return "Flower's SuperLink can keep its database."
 
 
 def _site_checks(top: Path, folder: Path, *, handed_over: bool) -> Iterator[Check]:

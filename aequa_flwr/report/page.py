@@ -32,7 +32,7 @@ _MEASURE_WORDS = {
     ),
     "Pearson": (
         "Do rewards follow contributions?",
-        "1 is in perfect proportion, 0 not at all, below 0 the wrong way round.",
+        "1 means all on one rising line, 0 not at all, below 0 the wrong way round.",
     ),
     "Pearson (alone)": (
         "Do rewards follow what each reaches alone?",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flwr.app import Array, Message
+from flwr.app import Array, Error, Message
 
 from aequa_flwr import wire
 from aequa_flwr.checkpoint import load_checkpoint
@@ -166,6 +166,24 @@ def test_who_is_refused_again_and_again_is_set_aside(tmp_path: Path) -> None:
     line = record["participants"][2]
     assert line["contribution"] is not None
     assert line["width"] is not None
+
+
+def test_being_away_sets_nobody_aside(tmp_path: Path) -> None:
+    """Flower answers for a node that it cannot reach; the node itself has refused nothing."""
+
+    class Away(InProcessGrid):
+        def answer(self, message: Message) -> Message:
+            meta = message.metadata
+            hit = meta.dst_node_id == BAD_NODE and meta.message_type == wire.TRAIN_ROUND
+            if hit and int(meta.group_id) < 4:
+                return Message(Error(code=5, reason="Node Unavailable"), reply_to=message)
+            return super().answer(message)
+
+    run_in_process(tmp_path / "run", grid=Away, **SMALL | {"set_aside_after": 2})
+    record = record_of(tmp_path / "run")
+    assert [f["server_round"] for f in record["failures"]] == [1, 2, 3]
+    assert all("Node Unavailable" in f["reason"] for f in record["failures"])
+    assert [line["num_trained"] for line in record["rounds"]] == [3, 3, 3, 4]
 
 
 def test_a_good_reply_in_between_starts_the_count_anew(tmp_path: Path) -> None:

@@ -114,11 +114,16 @@ def test_each_site_gets_its_own_reward_and_nothing_else(tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "rewards").exists()
 
 
-def test_who_is_away_at_the_end_gets_its_reward_when_it_is_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("roster", ["", "whose.json"])
+def test_who_is_away_at_the_end_gets_its_reward_when_it_is_back(
+    tmp_path: Path, roster: str
+) -> None:
     sites = write_sites(tmp_path)
     server = str(tmp_path / "server")
     settings = DEPLOYED | {"data_dir": server}
-    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, grid=NobodyAtB, **settings)
+    # Whatever roster the run was given, `aequa deliver` knows the run's folder alone.
+    given = {"roster": str(tmp_path / roster)} if roster else {}
+    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, grid=NobodyAtB, **settings, **given)
     record = record_of(tmp_path / "run")
     assert record["status"] == "completed"
     assert [f["participant"] for f in record["failures"]] == ["hospital-b"]

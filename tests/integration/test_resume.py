@@ -80,6 +80,23 @@ def test_stopped_after_any_checkpoint_it_ends_the_same(
         shutil.rmtree(folder)
 
 
+def test_a_lost_record_costs_its_times_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_in_process(tmp_path / "whole", **SMALL)
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        stop_after(patch, 4)
+        with pytest.raises(Stopped):
+            run_in_process(folder, **SMALL)
+    (folder / "record.json").write_text('{"schema": 2, "sta')
+    run_in_process(folder, **SMALL, resume=str(folder), round_timeout_s=1234.0)
+    again, whole = without_times(folder), without_times(tmp_path / "whole")
+    assert again["config"].pop("round-timeout-s") == 1234.0
+    del whole["config"]["round-timeout-s"]
+    assert again == whole
+
+
 def test_two_checkpoints_are_kept_and_nobody_else_reads_them(tmp_path: Path) -> None:
     run_in_process(tmp_path / "run", **SMALL)
     folder = tmp_path / "run" / CHECKPOINTS_FOLDER

@@ -2,6 +2,7 @@
 
 import io
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -12,7 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from aequa_flwr.checkpoint import Checkpoints
+from aequa_flwr.cli.commands import make_parser
 from aequa_flwr.cli.federation import write_app
+from aequa_flwr.cli.following import how_to_go_on
 from aequa_flwr.cli.main import main
 from aequa_flwr.cli.show import ProgressView, describe, show_record
 from aequa_flwr.config import RunConfig
@@ -21,6 +25,7 @@ from aequa_flwr.progress import Progress
 from aequa_flwr.record import load_record, save_record
 from aequa_flwr.report import participant_columns
 from tests.unit.report_records import CASES, make_record
+from tests.unit.test_checkpoint import FULL
 
 
 def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -288,3 +293,24 @@ def test_ctrl_c_while_everything_is_imported_is_quiet() -> None:
     text, _ = process.communicate(timeout=60)
     assert "Traceback" not in text
     assert process.returncode == 130
+
+
+def test_a_way_to_go_on_can_be_pasted(tmp_path: Path) -> None:
+    folder = tmp_path / "my runs" / "it's"
+    command = re.findall("`(.*)`", how_to_go_on(folder, "aequa"))[0]
+    options = make_parser().parse_args(shlex.split(command)[1:])
+    assert (options.resume, options.connection) == (str(folder), "aequa")
+
+
+def test_a_run_of_real_nodes_is_resumed_on_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    Checkpoints(tmp_path, RunConfig.parse({})).save(FULL)
+    save_record(tmp_path, replace(make_record([0.5, 0.6]), status="failed"))
+    (tmp_path / "roster.json").write_text("{}", encoding="utf-8")
+    code, _, err = run_main(capsys, "run", "--resume", str(tmp_path))
+    assert code == 1
+    assert "is of a real federation; add --connection NAME" in " ".join(err.split())
+    code, _, err = run_main(capsys, "run", "--resume", str(tmp_path), "--set", "seed=2")
+    assert code == 2
+    assert "--set seed cannot be given with --resume" in " ".join(err.split())
