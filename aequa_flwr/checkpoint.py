@@ -79,6 +79,8 @@ def load_checkpoint(run: Path) -> Checkpoint:
     """
     if run.is_file():
         return _read(run)
+    if not run.exists():
+        raise CheckpointError(f"There is no {run}; name the folder of a run.")
     there = _numbered(run / CHECKPOINTS_FOLDER)
     if not there:
         raise CheckpointError(f"{run} has no checkpoint; start the run anew in another folder.")

@@ -18,6 +18,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
         _sync_folder(path.parent)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # not a name that nobody knows
+        raise
     finally:
         temporary.unlink(missing_ok=True)  # only there if writing failed, on a full disk say
 

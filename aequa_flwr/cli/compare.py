@@ -48,6 +48,10 @@ def compare_command(options: argparse.Namespace, console: Console) -> int:
         raise UsageError("One run alone cannot be compared; give two or more.")
     if options.output is not None and options.format is None:
         raise UsageError(f"--output needs a --format: one of {', '.join(_FORMATS)}.")
+    places = [path.resolve() for path in options.runs]
+    for place in places:
+        if places.count(place) > 1:
+            raise UsageError(f"{place} is given twice; give each run once.")
     names = _names(options.runs)
     runs = [(name, load_record(path)) for name, path in zip(names, options.runs, strict=True)]
     if options.format is None:

@@ -94,7 +94,7 @@ def test_the_last_two_are_kept_and_the_newest_is_taken(tmp_path: Path) -> None:
 def test_without_a_checkpoint_there_is_nothing_to_resume(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="has no checkpoint; start the run anew"):
         load_checkpoint(tmp_path)
-    with pytest.raises(CheckpointError, match="has no checkpoint"):
+    with pytest.raises(CheckpointError, match="name the folder of a run"):
         load_checkpoint(tmp_path / "nowhere")
 
 
