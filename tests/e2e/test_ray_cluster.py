@@ -46,7 +46,8 @@ def cluster(tmp_path: Path, place: Path, marked_env: dict[str, str]) -> Iterator
             nodes.append(
                 subprocess.Popen(
                     [str(RAY), "start", *where, *common],
-                    env=marked_env,
+                    # Or every Ray of this user would take it for the cluster to join.
+                    env=marked_env | {"RAY_TMPDIR": str(place)},
                     stdout=file,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
