@@ -156,9 +156,10 @@ def _data(config: RunConfig, folder: str, participant: str) -> FederatedData:
 def _host(config: RunConfig, folder: str, participant: str) -> "Host":
     from aequa_flwr.hosting import Host
     from aequa_flwr.slim.networks import build_network
-    from aequa_flwr.training import choose_compute, flip_labels, limit_threads
+    from aequa_flwr.training import choose_compute, flip_labels, keep_memory, limit_threads
 
     limit_threads(config.threads)
+    keep_memory()
     data = _data(config, folder, participant)
     compute = choose_compute(config.device, config.precision)
     network = build_network(config.network, data.dataset.schema)

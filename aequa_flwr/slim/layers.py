@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from aequa_flwr.slim.nested import Apart, Gradients, SplitSum
 from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import Axis, Layout, Levels, channels
@@ -51,8 +52,11 @@ class SlimLayer(nn.Module):
 
     def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
         """Run at all ``widths`` (ascending) at once; equals one forward for each."""
-        inputs = x.split(widths)
-        return tuple(self(part, width) for part, width in zip(inputs, widths, strict=True))
+        return self.forward_apart(x.split(widths), widths)
+
+    def forward_apart(self, xs: Sequence[Tensor], widths: Sequence[float]) -> tuple[Tensor, ...]:
+        """Run at each of ``widths`` (ascending) on inputs of its own."""
+        return tuple(self(x, width) for x, width in zip(xs, widths, strict=True))
 
     @property
     @abstractmethod
@@ -83,9 +87,23 @@ class _SlimAffine(SlimLayer):
         self.in_axis = in_axis
         self.out_axis = out_axis
 
+    def arranged(self, x: Tensor) -> Tensor:
+        """Return inputs or weights as ``apply_affine`` takes them fastest."""
+        return x
+
+    def entering(self, x: Tensor) -> Tensor:
+        """Return what of the inputs is needed."""
+        return x
+
     @abstractmethod
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Apply torch's own function."""
+        """Apply torch's own function to arranged inputs and weights."""
+
+    @abstractmethod
+    def affine_gradients(
+        self, gradient: Tensor, x: Tensor, weight: Tensor, wanted: tuple[bool, bool]
+    ) -> Gradients:
+        """Return the gradients of inputs, weight and bias; ``wanted`` are the first, the last."""
 
     def extents(self, width: float) -> tuple[int, int]:
         """Return (outputs, inputs) at ``width``."""
@@ -99,33 +117,35 @@ class _SlimAffine(SlimLayer):
         """Run on the slice of the weight that ``width`` holds."""
         outs, ins = self.extents(width)
         bias = None if self.bias is None else self.bias[:outs]
-        return self.apply_affine(x, self.weight[:outs, :ins], bias)
+        weight = self.weight[:outs, :ins]
+        return self.apply_affine(self.arranged(self.entering(x)), self.arranged(weight), bias)
 
     def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
         """Run at all widths for the price of the widest."""
         if self.in_axis is None:
             # Each narrow output is the first channels of the wide one.
             return Shared(self(x.tensor, widths[-1]), self.out_axis)
-        return tuple(self._split_sum(x.tensor, widths))
-
-    def _split_sum(self, x: Tensor, widths: Sequence[float]) -> list[Tensor]:
-        """Cut the wide sum at each width's inputs: a narrow output is the head of a partial sum."""
-        widest, _ = self.extents(widths[-1])
-        outputs: list[Tensor] = []
-        total: Tensor | None = None
-        start = 0
-        for width in widths:
-            outs, stop = self.extents(width)
-            if stop > start:
-                part = self.apply_affine(x[:, start:stop], self.weight[:widest, start:stop], None)
-                total = part if total is None else total + part
-                start = stop
-            assert total is not None  # every width keeps at least one channel
-            head = total[:, :outs]
-            if self.bias is not None:
-                head = head + self.bias[:outs].view(-1, *[1] * (total.dim() - 2))
-            outputs.append(head)
+        sizes = [self.extents(width) for width in widths]
+        outputs: tuple[Tensor, ...] = SplitSum.apply(self, sizes, *self._operands(x.tensor))
         return outputs
+
+    def forward_apart(self, xs: Sequence[Tensor], widths: Sequence[float]) -> tuple[Tensor, ...]:
+        """Run at each width; their gradients of the weight become one."""
+        sizes = [self.extents(width) for width in widths]
+        outputs: tuple[Tensor, ...] = Apart.apply(self, sizes, *self._operands(*xs))
+        return outputs
+
+    def _operands(self, *xs: Tensor) -> tuple[Tensor | None, ...]:
+        """Return weight, bias and inputs, in the precision that autocast wants here.
+
+        Autocast reaches into the forward of a function of ours, and not into its backward.
+        """
+        operands = (self.weight, self.bias, *map(self.entering, xs))
+        kind = self.weight.device.type
+        if not torch.is_autocast_enabled(kind):
+            return operands
+        mixed = torch.get_autocast_dtype(kind)
+        return tuple(None if value is None else value.to(mixed) for value in operands)
 
     @property
     def layouts(self) -> dict[str, Layout]:
@@ -156,17 +176,60 @@ class SlimConv2d(_SlimAffine):
         super().__init__(Axis(in_channels) if slim_in else None, Axis(out_channels))
         reference = nn.Conv2d(in_channels, out_channels, kernel, bias=bias)
         self.kernel, self.stride, self.padding = kernel, stride, padding
-        self.weight, self.bias = reference.weight, reference.bias
+        # Channels last, torch 2.15 gets the gradient of the weight of a strided 1x1 convolution
+        # wrong where there are few channels; leaving out the pixels that a stride leaves out is
+        # the same.
+        self.thins = kernel == 1 and stride > 1
+        # As it is used: otherwise weight and gradient are turned around in every step.
+        self.weight = nn.Parameter(self.arranged(reference.weight.detach()))
+        self.bias = reference.bias
+
+    def entering(self, x: Tensor) -> Tensor:
+        """Leave out the pixels that are never looked at."""
+        if not self.thins:
+            return x
+        return F.pad(x, (self.padding,) * 4)[:, :, :: self.stride, :: self.stride]
+
+    @property
+    def _steps(self) -> tuple[int, int]:
+        """Stride and padding on what enters."""
+        return (1, 0) if self.thins else (self.stride, self.padding)
+
+    def arranged(self, x: Tensor) -> Tensor:
+        """Return ``x`` with the channels of a pixel side by side in memory (channels last).
+
+        Convolutions and pools of torch are up to three times as fast on such tensors on the CPU.
+        Where there is one channel both orders are the same bytes, and torch takes the slow one
+        unless the strides say otherwise.
+        """
+        if x.shape[1] == 1:
+            return x.reshape(x.shape[0], *x.shape[2:], 1).permute(0, 3, 1, 2)
+        return x.contiguous(memory_format=torch.channels_last)
 
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolve."""
-        stride, padding = self.stride, self.padding
-        if self.kernel == 1 and stride > 1:
-            # Channels last, torch 2.15 gets the gradient of such a weight wrong where there are
-            # few channels; leaving out the pixels that a stride leaves out is the same.
-            x = F.pad(x, (padding,) * 4)[:, :, ::stride, ::stride]
-            stride, padding = 1, 0
-        return F.conv2d(_pixelwise(x), _pixelwise(weight), bias, stride, padding)
+        return F.conv2d(x, weight, bias, *self._steps)
+
+    def affine_gradients(
+        self, gradient: Tensor, x: Tensor, weight: Tensor, wanted: tuple[bool, bool]
+    ) -> Gradients:
+        """Return them from torch's own backward of a convolution."""
+        stride, padding = self._steps
+        of_input, of_bias = wanted
+        gradients: Gradients = torch.ops.aten.convolution_backward(
+            self.arranged(gradient),
+            x,
+            weight,
+            bias_sizes=[len(weight)] if of_bias else None,
+            stride=[stride, stride],
+            padding=[padding, padding],
+            dilation=[1, 1],
+            transposed=False,
+            output_padding=[0, 0],
+            groups=1,
+            output_mask=[of_input, True, of_bias],
+        )
+        return gradients
 
     def plain(self, width: float) -> PlainLayer:
         """Return the torch.nn.Conv2d of this width."""
@@ -176,18 +239,6 @@ class SlimConv2d(_SlimAffine):
         usual = {"stride": 1, "padding": 0, "bias": True}
         arguments |= {key: value for key, value in extra.items() if value != usual[key]}
         return PlainLayer("Conv2d", arguments)
-
-
-def _pixelwise(x: Tensor) -> Tensor:
-    """Return ``x`` with the channels of a pixel side by side in memory (channels last).
-
-    Convolutions and pools of torch are up to three times as fast on such tensors on the CPU. Where
-    there is one channel both orders are the same bytes, and torch takes the slow one unless the
-    strides say otherwise.
-    """
-    if x.shape[1] == 1:
-        return x.reshape(x.shape[0], *x.shape[2:], 1).permute(0, 3, 1, 2)
-    return x.contiguous(memory_format=torch.channels_last)
 
 
 class SlimLinear(_SlimAffine):
@@ -217,6 +268,17 @@ class SlimLinear(_SlimAffine):
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Multiply."""
         return F.linear(x, weight, bias)
+
+    def affine_gradients(
+        self, gradient: Tensor, x: Tensor, weight: Tensor, wanted: tuple[bool, bool]
+    ) -> Gradients:
+        """Multiply by the other factor."""
+        of_input, of_bias = wanted
+        return (
+            gradient @ weight if of_input else None,
+            gradient.t() @ x,
+            gradient.sum(dim=0) if of_bias else None,
+        )
 
     def plain(self, width: float) -> PlainLayer:
         """Return the torch.nn.Linear of this width."""
@@ -360,6 +422,11 @@ class SlimResidual(Composite):
         """Return main(x) + shortcut(x)."""
         total: Tensor = self.main(x, width) + self.shortcut(x, width)
         return total
+
+    def forward_apart(self, xs: Sequence[Tensor], widths: Sequence[float]) -> tuple[Tensor, ...]:
+        """Run each branch at all widths."""
+        branches = (layer.forward_apart(xs, widths) for layer in (self.main, self.shortcut))
+        return tuple(one + other for one, other in zip(*branches, strict=True))
 
     def plain(self, width: float) -> PlainLayer:
         """Return the residual block of both plain branches."""

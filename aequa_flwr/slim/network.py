@@ -1,6 +1,7 @@
 """A slimmable network: slim layers in a row, and everything a run asks of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,16 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.slim.layers import Composite, Shared, SlimLayer, Together
 from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import distinct_widths, ladder_of, levels_held, prefix, widest_below
+from aequa_flwr.slim.width import (
+    Levels,
+    channel_counts,
+    channels,
+    distinct_widths,
+    ladder_of,
+    levels_held,
+    prefix,
+    widest_below,
+)
 
 
 class NetworkError(UserError):
@@ -45,18 +55,38 @@ class SlimNetwork(Composite):
         together: Together = x
         for done, layer in enumerate(layers):
             if not isinstance(together, Shared):
-                pairs = zip(together, widths, strict=True)
-                return tuple(_run(layers[done:], part, width) for part, width in pairs)
+                return _run_apart(layers[done:], together, widths)
             together = layer.forward_shared(together, widths)
         return together
+
+    def forward_apart(self, xs: Sequence[Tensor], widths: Sequence[float]) -> tuple[Tensor, ...]:
+        """Run each width on inputs of its own."""
+        return _run_apart(self._layers.values(), tuple(xs), widths)
 
     def forward_nested(self, x: Tensor, widths: Sequence[float]) -> tuple[Tensor, ...]:
         """Return the logits at each of ``widths`` (ascending): the one-pass sandwich.
 
-        Equal to one forward for each width; the first two layers with weights are paid once.
+        Equal to one forward for each width; the first two layers with weights are paid once, and
+        so is a sub-network that several widths have (BatchNorm then counts the batch once).
         """
-        together = self.forward_shared(Shared(x, None), widths)
-        return together.split(widths) if isinstance(together, Shared) else together
+        networks = [self._same(width) for width in widths]
+        distinct = [widths[k] for k, own in enumerate(networks) if own not in networks[:k]]
+        together = self.forward_shared(Shared(x, None), distinct)
+        logits = together.split(distinct) if isinstance(together, Shared) else together
+        known = dict(zip(dict.fromkeys(networks), logits, strict=True))
+        return tuple(known[own] for own in networks)
+
+    def _same(self, width: float) -> tuple[int, ...]:
+        """Return what two widths have in common if, and only if, they are the same sub-network."""
+        fulls, ladder = self._sizes
+        level = () if ladder is None else (Levels(ladder).extent(width),)
+        return *level, *(channels(width, full) for full in fulls)
+
+    @cached_property
+    def _sizes(self) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
+        """How many channels its layers have, and the ladder of its BatchNorm."""
+        layouts = self.layouts
+        return tuple(sorted(channel_counts(layouts))), ladder_of(layouts)
 
     def levels(self, p_min: float, p_max: float, *, most: int = 64) -> tuple[float, ...]:
         """Return the ladder of rewards: every distinct sub-network of [p_min, p_max].
@@ -136,6 +166,18 @@ def _run(layers: Iterable[SlimLayer], x: Tensor, width: float) -> Tensor:
     for layer in layers:
         x = layer(x, width)
     return x
+
+
+def _run_apart(
+    layers: Iterable[SlimLayer], xs: tuple[Tensor, ...], widths: Sequence[float]
+) -> tuple[Tensor, ...]:
+    if not torch.is_grad_enabled():
+        # Where many widths are measured: the activations of one at a time.
+        layers = list(layers)
+        return tuple(_run(layers, x, width) for x, width in zip(xs, widths, strict=True))
+    for layer in layers:
+        xs = layer.forward_apart(xs, widths)
+    return xs
 
 
 def _thinned(widths: tuple[float, ...], most: int) -> tuple[float, ...]:

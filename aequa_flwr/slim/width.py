@@ -100,7 +100,7 @@ def distinct_widths(layouts: Layouts, p_min: float, p_max: float) -> tuple[float
     widths give the same network; the upper end stands for it, so the last is ``p_max`` itself
     or the same network as ``p_max``.
     """
-    fulls = sorted(_channel_counts(layouts))
+    fulls = sorted(channel_counts(layouts))
     widths: list[float] = []
     seen: set[tuple[int, ...]] = set()
     for width in (*(step for step in _steps(fulls) if p_min <= step < p_max), p_max):
@@ -116,11 +116,12 @@ def widest_below(layouts: Layouts, width: float) -> float:
 
     Every width above it, up to ``width``, gives the same sub-network.
     """
-    below = [step for step in _steps(_channel_counts(layouts)) if step < width - _ROUNDING_SLACK]
+    below = [step for step in _steps(channel_counts(layouts)) if step < width - _ROUNDING_SLACK]
     return max(below, default=0.0)
 
 
-def _channel_counts(layouts: Layouts) -> set[int]:
+def channel_counts(layouts: Layouts) -> set[int]:
+    """Return the numbers of channels that the layers have at width 1.0."""
     return {axis.full for layout in layouts.values() for axis in layout if isinstance(axis, Axis)}
 
 

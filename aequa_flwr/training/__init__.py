@@ -7,6 +7,7 @@ from aequa_flwr.training.compute import (
     DeviceError,
     Resident,
     choose_compute,
+    keep_memory,
     limit_threads,
 )
 from aequa_flwr.training.evaluate import balanced_accuracies
@@ -34,6 +35,7 @@ __all__ = [
     "check_augmentation",
     "choose_compute",
     "flip_labels",
+    "keep_memory",
     "limit_threads",
     "sandwich_loss",
     "saved_bytes",
