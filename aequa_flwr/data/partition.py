@@ -1,5 +1,6 @@
 """Labels to indices per participant: the five ways the paper splits data (section 5.1)."""
 
+import heapq
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -168,7 +169,8 @@ def _dirichlet(task: _Task) -> Shares:
 def _natural(task: _Task) -> Shares:
     """Keep each group (a writer) together and deal whole groups to the participants.
 
-    flwr-datasets has only one participant per writer, or groups by count, not by participant.
+    With more participants than groups, nobody has more than one: groups are cut into even parts,
+    the largest first. flwr-datasets has only one participant per writer, or groups by count.
     """
     if task.groups is None:
         raise DataError(
@@ -178,11 +180,27 @@ def _natural(task: _Task) -> Shares:
         )
     names, group_of = np.unique(task.groups, return_inverse=True)
     if task.participants > len(names):
-        raise DataError(
-            f"The partition natural has {len(names)} groups; use at most that many participants."
-        )
+        return _cut(group_of, task)
     dealt = np.array_split(task.rng.permutation(len(names)), task.participants)
     return [np.flatnonzero(np.isin(group_of, mine)) for mine in dealt]
+
+
+def _cut(group_of: Indices, task: _Task) -> Shares:
+    """Cut groups into as many parts as there are participants, none mixed from several."""
+    order = np.argsort(group_of, kind="stable")
+    whole = np.split(order, np.cumsum(np.bincount(group_of))[:-1])
+    # The group with the largest parts comes first, and gets one more.
+    queue = [(-len(group), k, 1) for k, group in enumerate(whole)]
+    heapq.heapify(queue)
+    for _ in range(task.participants - len(whole)):
+        _, k, parts = queue[0]
+        heapq.heapreplace(queue, (-len(whole[k]) / (parts + 1), k, parts + 1))
+    shares = [
+        part
+        for _, k, parts in sorted(queue, key=lambda entry: entry[1])
+        for part in np.array_split(task.rng.permutation(whole[k]), parts)
+    ]
+    return [shares[k] for k in task.rng.permutation(len(shares))]
 
 
 _KINDS: Mapping[str, Callable[[_Task], Shares]] = {

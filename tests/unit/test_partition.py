@@ -93,6 +93,17 @@ def test_natural_never_splits_a_group() -> None:
     assert sum(len(owner) for owner in owners) == len(set(GROUPS))
 
 
+@pytest.mark.parametrize("participants", [41, 400, 3000])
+def test_natural_with_more_participants_than_groups_mixes_none(participants: int) -> None:
+    shares = split("natural", participants=participants)
+    assert sorted(np.concatenate(shares).tolist()) == list(range(3000))
+    assert {len(set(GROUPS[share])) for share in shares} == {1}
+    sizes = np.array([len(share) for share in shares])
+    # Nobody's part can be cut again into two that are both larger than another's.
+    assert sizes.min() >= 1
+    assert sizes.max() <= 2 * sizes.min() + 1 or participants == 41
+
+
 @pytest.mark.parametrize(
     ("spec", "participants", "says"),
     [
@@ -101,7 +112,6 @@ def test_natural_never_splits_a_group() -> None:
         ("dirichlet:0.001", 60, "dirichlet:0.001 leaves some of 60 participants without data"),
         ("label-skew:11", 10, "more classes than the 10 there are"),
         ("label-skew:3", 2, "leaves some of the 10 classes to nobody"),
-        ("natural", 41, "has 40 groups; use at most that many"),
     ],
 )
 def test_what_cannot_be_split_is_refused_in_a_sentence(
