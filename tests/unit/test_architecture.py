@@ -30,6 +30,7 @@ ORDER = [
     "methods",
     "rewards",
     "exporting",
+    "reading",
     "wire",
     "exchange",
     "collecting",
@@ -62,7 +63,7 @@ ROOMS = {
     "PIL": ("data/sources/images.py",),
     # A data set is prepared once; two grids must not share a folder.
     "filelock": ("data/cache.py", "cli/paper.py"),
-    "flwr": ("wire.py", "exchange.py", "collecting.py", "joining.py", "strategy.py"),
+    "flwr": ("reading.py", "wire.py", "exchange.py", "collecting.py", "joining.py", "strategy.py"),
     "flwr_datasets": ("data/partition.py",),
     "matplotlib": ("report/picture.py",),
     # Only there if the user has installed them.
