@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
@@ -17,12 +16,14 @@ from aequa_flwr.delivery import deliver
 from aequa_flwr.errors import UserError
 from aequa_flwr.exchange import Exchange, content_of, make_message, share_out
 from aequa_flwr.joining import Roster, gather
-from aequa_flwr.methods import Attendance, Personal, PersonalRound
+from aequa_flwr.methods import Attendance, Method, Personal, PersonalRound
 from aequa_flwr.progress import Progress, WorkClock
 from aequa_flwr.slim.subnet import Params, extract, stack_updates
 from aequa_flwr.slim.width import Layouts, is_switchable
 from aequa_flwr.state import UNDELIVERED, Failure, RoundLog, RunState
 from aequa_flwr.training.server_data import Measured
+
+__all__ = ["AequaStrategy", "Calibrate", "Measure", "Method", "Rules", "RunFailedError"]
 
 logger = logging.getLogger(__name__)
 
@@ -54,25 +55,6 @@ class Rules:
     norm_limit: float = 0.0
     refusals: int = 3
     weighted: bool = False
-
-
-class Method(Protocol):
-    """Who receives what each round, and what everybody ends with."""
-
-    def receives(
-        self, names: Iterable[str], contributions: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Return the width that each of ``names`` receives this round."""
-
-    def follow(
-        self, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]
-    ) -> dict[str, float]:
-        """Return the contributions after a round in which ``present`` were trained."""
-
-    def ends_with(
-        self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
-    ) -> dict[str, int]:
-        """Return the level of each participant's reward."""
 
 
 _RULES = Rules()
@@ -227,7 +209,7 @@ class AequaStrategy(Strategy):
 
     def _round_task(self, server_round: int, asked: Mapping[str, float]) -> RecordDict:
         if self._shares:
-            models = {name: self._model_of(name) for name in asked}
+            models = {name: self.state.model_of(name) for name in asked}
             return wire.encode_round_task(
                 wire.RoundTask(server_round, asked, {}, self._common, models)
             )
@@ -243,9 +225,6 @@ class AequaStrategy(Strategy):
     def _common(self) -> float | None:
         """The width of which everybody's parameters are needed, beside their sum."""
         return 1.0 if self._shares else self.assessor.common
-
-    def _model_of(self, name: str) -> Params:
-        return self.state.personal.get(name, self.state.params)
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -531,7 +510,7 @@ class AequaStrategy(Strategy):
     def _personal_round(
         self, server_round: int, before: Mapping[str, float], trained: Mapping[str, Params]
     ) -> PersonalRound:
-        models = {name: self._model_of(name) for name in trained}
+        models = {name: self.state.model_of(name) for name in trained}
         return PersonalRound(
             server_round=server_round,
             seed=self.seed,
@@ -543,7 +522,7 @@ class AequaStrategy(Strategy):
             contributions=self.state.contributions,
             switchable=frozenset(k for k, layout in self.layouts.items() if is_switchable(layout)),
             absent={
-                name: self._model_of(name)
+                name: self.state.model_of(name)
                 for name in self.state.num_examples
                 if name not in trained
             },
@@ -559,7 +538,7 @@ class AequaStrategy(Strategy):
             self._update(params=self.state.personal[best])
         names = list(self.state.num_examples)
         if personal.together:
-            self._update(personal={name: self._model_of(name) for name in names})
+            self._update(personal={name: self.state.model_of(name) for name in names})
         if self.measure is None:
             return
         rewards: dict[str, Measured] = {}

@@ -4,6 +4,7 @@ from aequa_flwr.methods.aequa import Aequa
 from aequa_flwr.methods.allocating import FairAllocation
 from aequa_flwr.methods.attendance import Attendance
 from aequa_flwr.methods.choosing import METHOD_KINDS, build_parts, build_personal
+from aequa_flwr.methods.method import Method
 from aequa_flwr.methods.personal import Personal, PersonalRound
 from aequa_flwr.methods.training_time import TrainingTime
 
@@ -12,6 +13,7 @@ __all__ = [
     "Aequa",
     "Attendance",
     "FairAllocation",
+    "Method",
     "Personal",
     "PersonalRound",
     "TrainingTime",
