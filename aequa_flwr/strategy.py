@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
@@ -14,7 +15,7 @@ from aequa_flwr.collecting import Collected, NormLimit, collect
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.delivery import deliver
 from aequa_flwr.errors import UserError
-from aequa_flwr.exchange import Exchange, content_of, make_message, share_out
+from aequa_flwr.exchange import Exchange, make_message
 from aequa_flwr.joining import Roster, gather
 from aequa_flwr.methods import Attendance, Method, Personal, PersonalRound
 from aequa_flwr.progress import Progress, WorkClock
@@ -22,6 +23,7 @@ from aequa_flwr.slim.subnet import Params, extract, stack_updates
 from aequa_flwr.slim.width import Layouts, is_switchable
 from aequa_flwr.state import UNDELIVERED, Failure, RoundLog, RunState
 from aequa_flwr.training.server_data import Measured
+from aequa_flwr.whole_models import best_alone, train_alone, tune
 
 __all__ = ["AequaStrategy", "Calibrate", "Measure", "Method", "Rules", "RunFailedError"]
 
@@ -148,7 +150,7 @@ class AequaStrategy(Strategy):
             self._assess(timeout * num_rounds)
         if self.state.stage == "training":
             config = train_config or ConfigRecord()
-            last = num_rounds if self.personal is None or self.personal.together else 0
+            last = 0 if self._parts_alone else num_rounds
             for server_round in range(self.state.server_round + 1, last + 1):
                 self._round(grid, server_round, num_rounds, timeout, config)
             if self.personal is not None:
@@ -186,7 +188,8 @@ class AequaStrategy(Strategy):
                 asked.setdefault(self.roster.nodes[name], {})[name] = width
             else:
                 self._fail(server_round, {name: "it did not come back when the run was resumed"})
-        self._awaited = {node: self._await(server_round, ws) for node, ws in asked.items()}
+        everybody = self._await(server_round, widths)
+        self._awaited = {node: everybody.of(ws) for node, ws in asked.items()}
         return [
             make_message(
                 node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, of_node)
@@ -194,16 +197,14 @@ class AequaStrategy(Strategy):
             for node, of_node in asked.items()
         ]
 
-    def _await(
-        self, server_round: int, widths: Mapping[str, float], common: float | None = None
-    ) -> wire.Awaited:
-        """Return what the answer of a node must be that trains at ``widths``."""
+    def _await(self, server_round: int, widths: Mapping[str, float]) -> wire.Awaited:
+        """Return what the answers must be if all train at ``widths``."""
         return wire.Awaited(
             server_round,
             widths,
             self.state.num_examples,
             self.layouts,
-            common or self._common,
+            self._common,
             weighted=self.rules.weighted,
         )
 
@@ -364,28 +365,14 @@ class AequaStrategy(Strategy):
 
     def _assess(self, timeout_s: float) -> None:
         """Let participants train alone where that is asked for; open the ledger."""
-        estimator = self.assessor.estimator
         names = list(self.state.num_examples)
         left = [name for name in names if name not in self.state.standalone]
         if self._wants_alone and left:
-            self.on_progress(Progress("contribution", len(names) - len(left), len(names)))
-            queues, _ = self._whole_models(
-                wire.TRAIN_ALONE,
-                0,
-                lambda names: wire.encode_alone_task(wire.AloneTask(names, self.state.params)),
-                left,
-            )
-            for reply in self._exchange.ask(queues, timeout_s):
-                self._measure_alone(self._exchange.sender(reply), reply)
-            missing = set(left) - self.state.standalone.keys()
-            known = {failure.participant for failure in self.state.failures}
-            self._fail(0, dict.fromkeys(sorted(missing - known), "no standalone model arrived"))
-            order = [name for name in names if name in self.state.standalone]
-            self._update(standalone={name: self.state.standalone[name] for name in order})
+            self._train_alone(left, timeout_s)
         standalone = {name: m.validation for name, m in self.state.standalone.items()}
         ledger = self.assessor.begin(self.state.num_examples, standalone)
         contributions: dict[str, float] = {}
-        if not estimator.changes:
+        if not self.assessor.estimator.changes:
             contributions = self.assessor.contributions(ledger, names, names)
             if not contributions:
                 reasons = "; ".join(sorted({failure.reason for failure in self.state.failures}))
@@ -393,11 +380,55 @@ class AequaStrategy(Strategy):
         self._update(ledger=ledger, contributions=contributions, stage="training")
         self._save()
 
+    def _train_alone(self, left: Sequence[str], timeout_s: float) -> None:
+        sizes = self.state.num_examples
+        self.on_progress(Progress("contribution", len(sizes) - len(left), len(sizes)))
+        for got in train_alone(
+            self._exchange,
+            self.roster.nodes,
+            {name: sizes[name] for name in left},
+            self.state.params,
+            self.layouts,
+            known=self.state.standalone,
+            measure=self._measure_alone,
+            fail=partial(self._fail, 0),
+            timeout_s=timeout_s,
+        ):
+            models = got.models if self._parts_alone else {}
+            self._update(
+                standalone={**self.state.standalone, **got.measured},
+                personal={**self.state.personal, **models},
+            )
+            if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
+                self._save()
+            measured = self.state.standalone
+            work = sum(sizes[name] for name in measured)
+            self._tell("contribution", len(measured), len(sizes), alone=work)
+        missing = set(left) - self.state.standalone.keys()
+        known = {failure.participant for failure in self.state.failures}
+        self._fail(0, dict.fromkeys(sorted(missing - known), "no standalone model arrived"))
+        order = [name for name in sizes if name in self.state.standalone]
+        self._update(standalone={name: self.state.standalone[name] for name in order})
+
+    def _measure_alone(self, params: Params) -> Measured:
+        if self.measure is None:
+            raise RunFailedError(
+                "Standalone models cannot be measured, as the server has no data; use another "
+                "contribution method or give the server validation data."
+            )
+        # At the full width: alone, a participant has no reason to train a smaller model.
+        return self.measure(params, (1.0,))[0]
+
     @property
     def _wants_alone(self) -> bool:
         """Whether standalone models are wanted."""
         wanted = self.assessor.estimator.needs.standalone or self.measure_alone
-        return wanted or (self.personal is not None and not self.personal.together)
+        return wanted or self._parts_alone
+
+    @property
+    def _parts_alone(self) -> bool:
+        """Whether everybody ends with what it trained alone, and nothing is trained together."""
+        return self.personal is not None and not self.personal.together
 
     def _assess_round(self, server_round: int, common: Mapping[str, Params]) -> None:
         """Bring the contributions up to date; ``state`` still holds what was received."""
@@ -422,45 +453,6 @@ class AequaStrategy(Strategy):
         now = self.assessor.contributions(ledger, list(state.num_examples), seen)
         contributions = self.method.follow(state.contributions, now, trained)
         self.state = replace(state, ledger=ledger, contributions=contributions)
-
-    def _whole_models(
-        self,
-        kind: str,
-        server_round: int,
-        task: Callable[[tuple[str, ...]], RecordDict],
-        names: Iterable[str],
-    ) -> tuple[dict[int, list[Message]], dict[int, list[tuple[str, ...]]]]:
-        """Return messages whose replies hold whole models, and the names that each is about."""
-        model_bytes = sum(value.nbytes for value in self.state.params.values())
-        nodes = {name: self.roster.nodes[name] for name in names if name in self.roster.nodes}
-        parts = share_out(nodes, self.state.num_examples, model_bytes)
-        queues = {
-            node: [make_message(node, kind, server_round, task(names)) for names in chunks]
-            for node, chunks in parts.items()
-        }
-        return queues, parts
-
-    def _measure_alone(self, node: int, reply: Message) -> None:
-        try:
-            answer = wire.decode_alone_reply(content_of(reply), self.layouts)
-        except wire.WireError as error:
-            self._fail(0, {f"node {node}": str(error)})
-            return
-        self._fail(0, answer.refused)
-        measured, models = dict(self.state.standalone), dict(self.state.personal)
-        for name, params in answer.models.items():
-            if self.roster.nodes.get(name) != node or name in measured:
-                self._fail(0, {name: "a standalone model that nobody asked for was dropped"})
-                continue
-            # At the full width: alone, a participant has no reason to train a smaller model.
-            measured[name] = self._measure(params, (1.0,))[0]
-            if self.personal is not None and not self.personal.together:
-                models[name] = params
-        self._update(standalone=measured, personal=models)
-        if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
-            self._save()
-        work = sum(self.state.num_examples[name] for name in measured)
-        self._tell("contribution", len(measured), len(self.state.num_examples), alone=work)
 
     def _round(
         self, grid: Grid, server_round: int, num_rounds: int, timeout: float, config: ConfigRecord
@@ -530,15 +522,13 @@ class AequaStrategy(Strategy):
 
     def _part(self, personal: Personal, server_round: int, timeout_s: float) -> None:
         """Settle what everybody ends with where all have models of their own; measure them."""
-        if personal.tuned:
-            self._tune(server_round, timeout_s)
-        standalone = {name: m.validation for name, m in self.state.standalone.items()}
-        if not personal.together and standalone:
-            best = max(sorted(standalone), key=lambda name: standalone[name])
-            self._update(params=self.state.personal[best])
         names = list(self.state.num_examples)
+        if personal.tuned:
+            self._update(personal=self._tune(server_round, timeout_s))
         if personal.together:
             self._update(personal={name: self.state.model_of(name) for name in names})
+        elif self.state.standalone:
+            self._update(params=best_alone(self.state.standalone, self.state.personal))
         if self.measure is None:
             return
         rewards: dict[str, Measured] = {}
@@ -547,33 +537,17 @@ class AequaStrategy(Strategy):
             self.on_progress(Progress("rewards", len(rewards), len(names), fraction=1.0))
         self._update(rewards=rewards)
 
-    def _tune(self, server_round: int, timeout_s: float) -> None:
-        """Let everybody train once more; what comes of it is its own, and goes into no sum."""
-
-        def task(names: tuple[str, ...]) -> RecordDict:
-            widths = dict.fromkeys(names, 1.0)
-            return wire.encode_round_task(
-                wire.RoundTask(server_round, widths, self.state.params, 1.0)
-            )
-
-        queues, asked = self._whole_models(
-            wire.TRAIN_ROUND, server_round, task, self.state.num_examples
+    def _tune(self, server_round: int, timeout_s: float) -> dict[str, Params]:
+        sizes, weighted = self.state.num_examples, self.rules.weighted
+        widths = dict.fromkeys(sizes, 1.0)
+        return tune(
+            self._exchange,
+            self.roster.nodes,
+            wire.Awaited(server_round, widths, sizes, self.layouts, 1.0, weighted=weighted),
+            self.state.params,
+            fail=partial(self._fail, server_round),
+            timeout_s=timeout_s,
         )
-        models: dict[str, Params] = {}
-        for reply in self._exchange.ask(queues, timeout_s):
-            # A node has one message at a time, so its replies come in the order it was asked.
-            widths = dict.fromkeys(asked[self._exchange.sender(reply)].pop(0), 1.0)
-            try:
-                expected = self._await(server_round, widths, common=1.0)
-                part = wire.decode_round_part(content_of(reply), expected)
-            except wire.WireError as error:
-                self._fail(server_round, dict.fromkeys(widths, str(error)))
-                continue
-            models.update(part.common)
-            self._fail(server_round, part.refused)
-        for names in (names for left in asked.values() for names in left):
-            self._fail(server_round, dict.fromkeys(names, "no reply in time"))
-        self._update(personal=models)
 
     def _allocate(self) -> None:
         self.on_progress(Progress("curve", fraction=1.0))
@@ -593,14 +567,6 @@ class AequaStrategy(Strategy):
         self._update(contributions=contributions, curve=curve, levels=levels, stage="rewards")
         self._save()
 
-    def _measure(self, params: Params, widths: Sequence[float]) -> list[Measured]:
-        if self.measure is None:
-            raise RunFailedError(
-                "Standalone models cannot be measured, as the server has no data; use another "
-                "contribution method or give the server validation data."
-            )
-        return self.measure(params, widths)
-
     def _tell(
         self, stage: str, done: int, total: int, *, alone: int = 0, accuracy: float | None = None
     ) -> None:
@@ -608,8 +574,8 @@ class AequaStrategy(Strategy):
         fraction, left = self._clock.after(alone, rounds)
         self.on_progress(Progress(stage, done, total, fraction, accuracy, left))
 
-    def _fail(self, server_round: int, reasons: Mapping[str, str] | None) -> None:
-        for name, reason in (reasons or {}).items():
+    def _fail(self, server_round: int, reasons: Mapping[str, str]) -> None:
+        for name, reason in reasons.items():
             logger.warning("Round %d, %s: %s", server_round, name, reason)
             failure = Failure(server_round, name, reason)
             # Before training a run that goes on meets again what it knows already.

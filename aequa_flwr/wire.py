@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -106,6 +106,10 @@ class Awaited:
     layouts: Layouts
     common: float | None = None
     weighted: bool = False
+
+    def of(self, names: Iterable[str]) -> "Awaited":
+        """Return the same for ``names`` only, in their order."""
+        return replace(self, widths={name: self.widths[name] for name in names})
 
     def weights(self, trained: Iterable[Trained]) -> dict[float, int]:
         """Return the weight that each width must have in the sum of those who were trained."""

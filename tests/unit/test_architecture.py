@@ -35,6 +35,7 @@ ORDER = [
     "exchange",
     "collecting",
     "joining",
+    "whole_models",
     "delivery",
     "state",
     "progress",
@@ -63,7 +64,15 @@ ROOMS = {
     "PIL": ("data/sources/images.py",),
     # A data set is prepared once; two grids must not share a folder.
     "filelock": ("data/cache.py", "cli/paper.py"),
-    "flwr": ("reading.py", "wire.py", "exchange.py", "collecting.py", "joining.py", "strategy.py"),
+    "flwr": (
+        "reading.py",
+        "wire.py",
+        "exchange.py",
+        "collecting.py",
+        "joining.py",
+        "whole_models.py",
+        "strategy.py",
+    ),
     "flwr_datasets": ("data/partition.py",),
     "matplotlib": ("report/picture.py",),
     # Only there if the user has installed them.
