@@ -3,25 +3,26 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from aequa_flwr import wire
-from aequa_flwr.collecting import Collected, NormLimit, collect
+from aequa_flwr.collecting import collect
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.delivery import deliver
 from aequa_flwr.errors import UserError
 from aequa_flwr.exchange import Exchange, make_message
 from aequa_flwr.joining import Roster, gather
-from aequa_flwr.methods import Attendance, Method, Personal, PersonalRound
+from aequa_flwr.methods import Attendance, Method, Personal
 from aequa_flwr.progress import Progress, WorkClock
-from aequa_flwr.slim.subnet import Params, extract, stack_updates
-from aequa_flwr.slim.width import Layouts, is_switchable
-from aequa_flwr.state import UNDELIVERED, Failure, RoundLog, RunState
+from aequa_flwr.rounds import Rounds, Rules, count_refusals
+from aequa_flwr.slim.subnet import Params
+from aequa_flwr.slim.width import Layouts
+from aequa_flwr.state import UNDELIVERED, Failure, RunState
 from aequa_flwr.training.server_data import Measured
 from aequa_flwr.whole_models import best_alone, train_alone, tune
 
@@ -40,23 +41,6 @@ Measure = Callable[[Params, Sequence[float]], list[Measured]]
 
 class RunFailedError(UserError):
     """A run that cannot go on; the text says why and goes into the record."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """When a round counts, and whose reply does.
-
-    A round needs at least ``quorum`` trained participants; with fewer it is repeated, up to
-    ``attempts`` times in all. ``norm_limit`` refuses updates longer than so many medians of their
-    round (0: none). Who is refused ``refusals`` times in a row is set aside (0: nobody).
-    ``weighted`` counts participants by their examples.
-    """
-
-    quorum: int = 1
-    attempts: int = 2
-    norm_limit: float = 0.0
-    refusals: int = 3
-    weighted: bool = False
 
 
 _RULES = Rules()
@@ -102,7 +86,6 @@ class AequaStrategy(Strategy):
         on_progress: Callable[[Progress], None] = lambda _progress: None,
     ) -> None:
         self.method = method
-        self.attendance = attendance
         self.assessor = assessor
         self.measure = measure
         self.layouts = layouts
@@ -117,14 +100,12 @@ class AequaStrategy(Strategy):
         self.state = state
         self.measure_alone = measure_alone
         self.personal = personal
-        self.seed = seed
         self.calibrate = calibrate
         self.on_state = on_state
         self.on_checkpoint = on_checkpoint
         self.on_progress = on_progress
+        self._rounds = Rounds(method, attendance, assessor, layouts, rules, personal, seed)
         self._awaited: dict[int, wire.Awaited] = {}
-        self._trained: dict[str, float] = {}
-        self._num_scored = 0
         self._clock = WorkClock(0, 0)
         self._saved_at = 0.0
 
@@ -168,137 +149,8 @@ class AequaStrategy(Strategy):
             self.ladder[-1],
         )
 
-    def configure_train(
-        self,
-        server_round: int,
-        arrays: ArrayRecord,
-        config: ConfigRecord,
-        grid: Grid,
-    ) -> list[Message]:
-        """Return one message for each node: whom to train at what width, and their parameters.
-
-        A list, because the deployed grid iterates twice.
-        """
-        present = self.attendance.present(list(self.state.num_examples), server_round)
-        present = [name for name in present if not self._is_set_aside(name)]
-        widths = self.method.receives(present, self.state.contributions)
-        asked: dict[int, dict[str, float]] = {}
-        for name, width in widths.items():
-            if name in self.roster.nodes:
-                asked.setdefault(self.roster.nodes[name], {})[name] = width
-            else:
-                self._fail(server_round, {name: "it did not come back when the run was resumed"})
-        everybody = self._await(server_round, widths)
-        self._awaited = {node: everybody.of(ws) for node, ws in asked.items()}
-        return [
-            make_message(
-                node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, of_node)
-            )
-            for node, of_node in asked.items()
-        ]
-
-    def _await(self, server_round: int, widths: Mapping[str, float]) -> wire.Awaited:
-        """Return what the answers must be if all train at ``widths``."""
-        return wire.Awaited(
-            server_round,
-            widths,
-            self.state.num_examples,
-            self.layouts,
-            self._common,
-            weighted=self.rules.weighted,
-        )
-
-    def _round_task(self, server_round: int, asked: Mapping[str, float]) -> RecordDict:
-        if self._shares:
-            models = {name: self.state.model_of(name) for name in asked}
-            return wire.encode_round_task(
-                wire.RoundTask(server_round, asked, {}, self._common, models)
-            )
-        params = extract(self.state.params, self.layouts, max(asked.values()))
-        return wire.encode_round_task(wire.RoundTask(server_round, asked, params, self._common))
-
-    @property
-    def _shares(self) -> bool:
-        """Whether everybody trains a model of its own."""
-        return self.personal is not None and self.personal.share is not None
-
-    @property
-    def _common(self) -> float | None:
-        """The width of which everybody's parameters are needed, beside their sum."""
-        return 1.0 if self._shares else self.assessor.common
-
-    def aggregate_train(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Fold replies as they come into the next parameters; each is dropped once folded.
-
-        With fewer than ``rules.quorum`` participants nothing changes, and there are no metrics.
-        """
-        rules = self.rules
-        limit = NormLimit(rules.norm_limit, self.state.params) if rules.norm_limit else None
-        got = collect(replies, self._awaited, self.layouts, self._exchange.sender, limit)
-        self._fail(server_round, got.refused)
-        self._fail(server_round, got.missing)
-        for node in self._exchange.surplus:
-            names = self._awaited[node].widths if node in self._awaited else [f"node {node}"]
-            self._fail(server_round, dict.fromkeys(names, "a second answer was dropped"))
-        trained = got.trained
-        if len(trained) < rules.quorum:
-            return None, None
-        self._count_refusals(server_round, got)
-        # In the order of the names, so that the mean does not depend on who came first.
-        trained.sort(key=lambda line: line.name)
-        losses = [line.loss for line in trained]
-        self._trained = {line.name: line.width for line in trained}
-        before = self.state.contributions
-        self._assess_round(server_round, got.common)
-        if self.personal is not None and self.personal.share is not None:
-            seen = self._personal_round(server_round, before, dict(sorted(got.common.items())))
-            shared = self.personal.share(seen)
-            models = {**self.state.personal, **shared.models}
-            self.state = replace(self.state, params=shared.server, personal=models)
-        else:
-            self.state = replace(self.state, params=got.total.mean(self.state.params))
-        levels = tuple(sorted({*self.state.trained, *got.total.level_weights}))
-        self.state = replace(self.state, trained=levels)
-        metrics = MetricRecord({"num-trained": len(trained), "loss": sum(losses) / len(losses)})
-        return wire.encode_params(self.state.params), metrics
-
-    def _count_refusals(self, server_round: int, got: Collected) -> None:
-        """Set aside who was refused too often in a row; silence neither adds to it nor ends it."""
-        good = {line.name for line in got.trained}
-        refusals = {name: n for name, n in self.state.refusals.items() if name not in good}
-        most = self.rules.refusals
-        for name in got.refused:
-            refusals[name] = refusals.get(name, 0) + 1
-            if refusals[name] == most:
-                reason = f"it was refused {most} times in a row and is set aside"
-                self._fail(server_round, {name: reason})
-        self.state = replace(self.state, refusals=dict(sorted(refusals.items())))
-
-    def _is_set_aside(self, name: str) -> bool:
-        return 0 < self.rules.refusals <= self.state.refusals.get(name, 0)
-
-    def configure_evaluate(
-        self,
-        server_round: int,
-        arrays: ArrayRecord,
-        config: ConfigRecord,
-        grid: Grid,
-    ) -> list[Message]:
-        """Nothing: accuracies are the server's to measure, not a participant's to report."""
-        return []
-
-    def aggregate_evaluate(
-        self,
-        server_round: int,
-        replies: Iterable[Message],
-    ) -> MetricRecord | None:
-        """Nothing to aggregate."""
-        return None
-
     def _join(self, grid: Grid) -> None:
-        known = self.state.num_examples
+        known, total = self.state.num_examples, self.num_participants
         self.roster = Roster(self.schema, self.bound, known)
         if self.state.stage == "join":
             self._save()
@@ -306,9 +158,11 @@ class AequaStrategy(Strategy):
             grid,
             self._exchange,
             self.roster,
-            expected=len(known) or self.num_participants,
+            expected=len(known) or total,
             timeout_s=self.join_timeout_s,
-            on_joined=self._tell_joined,
+            on_joined=lambda count, left: self.on_progress(
+                Progress("join", count, total, seconds_left=left)
+            ),
         )
         for who, reason in self.roster.refused:
             self._fail(0, {who: reason})
@@ -316,7 +170,7 @@ class AequaStrategy(Strategy):
         self._check_quorum(len(num_examples))
         if self.state.stage != "join":
             return
-        if (missing := self.num_participants - len(num_examples)) > 0:
+        if (missing := total - len(num_examples)) > 0:
             self._fail(0, {"(unknown)": f"{missing} expected participants did not join"})
         self._update(num_examples=num_examples, stage="contribution")
         self._save()
@@ -328,10 +182,6 @@ class AequaStrategy(Strategy):
         if done or self.state.standalone:
             finished = sum(sizes.get(name, 0) for name in self.state.standalone) if alone else 0
             self._clock.skip(finished, done)
-
-    def _tell_joined(self, count: int, seconds_left: float) -> None:
-        total = self.num_participants
-        self.on_progress(Progress("join", count, total, seconds_left=seconds_left))
 
     def _check_quorum(self, joined: int) -> None:
         if joined < self.quorum:
@@ -345,23 +195,6 @@ class AequaStrategy(Strategy):
                 f"The contribution method compares at least {least} participants with each other, "
                 f"and only {joined} joined; use another one, or let more join."
             )
-
-    def deliver(
-        self, reward_of: Callable[[str], wire.RewardTask], timeout_s: float
-    ) -> dict[str, str]:
-        """Send each participant that keeps its reward itself its own; who has none, and why.
-
-        Failures are in ``state`` too.
-        """
-        names = [name for name in self.state.levels if name in self.roster.keepers]
-        self.on_progress(Progress("delivery", 0, len(names), fraction=1.0))
-        failed = deliver(self._exchange, self.roster.nodes, reward_of, names, timeout_s)
-        self._fail(
-            self.state.server_round,
-            {name: f"{UNDELIVERED}: {reason}" for name, reason in failed.items()},
-        )
-        self._update()
-        return failed
 
     def _assess(self, timeout_s: float) -> None:
         """Let participants train alone where that is asked for; open the ledger."""
@@ -430,95 +263,94 @@ class AequaStrategy(Strategy):
         """Whether everybody ends with what it trained alone, and nothing is trained together."""
         return self.personal is not None and not self.personal.together
 
-    def _assess_round(self, server_round: int, common: Mapping[str, Params]) -> None:
-        """Bring the contributions up to date; ``state`` still holds what was received."""
-        estimator, state = self.assessor.estimator, self.state
-        if not estimator.changes:
-            return
-
-        def tell(count: int) -> None:
-            self.on_progress(Progress("assessing", count, fraction=self._clock.fraction))
-
-        trained = {name: common.get(name, {}) for name in self._trained}
-        ledger, self._num_scored = self.assessor.after_round(
-            state.ledger,
-            server_round,
-            state.params,
-            trained,
-            state.num_examples,
-            tell,
-            personal=state.personal,
-        )
-        seen = {*state.contributions, *trained}
-        now = self.assessor.contributions(ledger, list(state.num_examples), seen)
-        contributions = self.method.follow(state.contributions, now, trained)
-        self.state = replace(state, ledger=ledger, contributions=contributions)
-
     def _round(
         self, grid: Grid, server_round: int, num_rounds: int, timeout: float, config: ConfigRecord
     ) -> None:
         started = time.monotonic()
-        metrics = self._train_together(grid, server_round, timeout, config)
+        self._train_together(grid, server_round, timeout, config)
         narrow, wide = None, None
         if self.measure is not None:
             ends = sorted({self.ladder[0], self.ladder[-1]})
             measured = [m.validation for m in self.measure(self.state.params, ends)]
             narrow, wide = measured[0], measured[-1]
-        log = RoundLog(
-            server_round=server_round,
-            loss=float(str(metrics["loss"])),
-            accuracy=wide,
-            narrow_accuracy=narrow,
-            seconds=time.monotonic() - started,
-            widths=self._trained,
-            contributions=self.state.contributions if self.assessor.estimator.changes else {},
-            num_evaluations=self._num_scored,
-        )
+        seconds = time.monotonic() - started
+        log = replace(self._log, accuracy=wide, narrow_accuracy=narrow, seconds=seconds)
         self._update(server_round=server_round, rounds=(*self.state.rounds, log))
         self._save()
         self._tell("training", server_round, num_rounds, accuracy=wide)
 
     def _train_together(
         self, grid: Grid, server_round: int, timeout: float, config: ConfigRecord
-    ) -> MetricRecord:
+    ) -> None:
         """Try a round until enough take part; raises, with everything saved, if they never do."""
         for _ in range(self.rules.attempts):
             messages = self.configure_train(server_round, ArrayRecord(), config, grid)
             queues = {message.metadata.dst_node_id: [message] for message in messages}
             _, metrics = self.aggregate_train(server_round, self._exchange.ask(queues, timeout))
             if metrics is not None:
-                return metrics
+                return
         self._update()
         self._save()
-        reasons = sorted({f.reason for f in self.state.failures if f.server_round == server_round})
-        who = "No participant was trained"
-        if self.rules.quorum > 1:
-            who = f"Fewer than {self.rules.quorum} participants were trained"
-        why = "; ".join(reasons) or "nobody was to take part"
-        if "no reply in time" in reasons:
-            why += f" (round-timeout-s is {timeout:g}, and can be raised when the run is resumed)"
-        raise RunFailedError(f"{who} in round {server_round}: {why}.")
+        reasons = {f.reason for f in self.state.failures if f.server_round == server_round}
+        raise RunFailedError(self.rules.unmet(server_round, reasons, timeout))
 
-    def _personal_round(
-        self, server_round: int, before: Mapping[str, float], trained: Mapping[str, Params]
-    ) -> PersonalRound:
-        models = {name: self.state.model_of(name) for name in trained}
-        return PersonalRound(
-            server_round=server_round,
-            seed=self.seed,
-            server=self.state.params,
-            models=models,
-            updates=stack_updates([(models[name], trained[name]) for name in trained]),
-            num_examples=self.state.num_examples,
-            before=before,
-            contributions=self.state.contributions,
-            switchable=frozenset(k for k, layout in self.layouts.items() if is_switchable(layout)),
-            absent={
-                name: self.state.model_of(name)
-                for name in self.state.num_examples
-                if name not in trained
-            },
-        )
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> list[Message]:
+        """Return one message for each node: whom to train at what width, and their parameters.
+
+        A list, because the deployed grid iterates twice.
+        """
+        nodes, widths = self.roster.nodes, self._rounds.widths(self.state, server_round)
+        away = [name for name in widths if name not in nodes]
+        reason = "it did not come back when the run was resumed"
+        self._fail(server_round, dict.fromkeys(away, reason))
+        self._awaited = self._rounds.awaited(self.state, server_round, widths, nodes)
+        return [
+            make_message(node, wire.TRAIN_ROUND, server_round, self._rounds.task(self.state, asked))
+            for node, asked in self._awaited.items()
+        ]
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Fold replies as they come into the next parameters; each is dropped once folded.
+
+        With fewer than ``rules.quorum`` participants nothing changes, and there are no metrics.
+        """
+        limit = self.rules.limit(self.state.params)
+        got = collect(replies, self._awaited, self.layouts, self._exchange.sender, limit)
+        self._fail(server_round, got.refused)
+        self._fail(server_round, got.missing)
+        for node in self._exchange.surplus:
+            names = self._awaited[node].widths if node in self._awaited else [f"node {node}"]
+            self._fail(server_round, dict.fromkeys(names, "a second answer was dropped"))
+        if len(got.trained) < self.rules.quorum:
+            return None, None
+        most, refusals = self.rules.refusals, count_refusals(self.state.refusals, got)
+        aside = [name for name in got.refused if refusals[name] == most]
+        reason = f"it was refused {most} times in a row and is set aside"
+        self._fail(server_round, dict.fromkeys(aside, reason))
+
+        def tell(count: int) -> None:
+            self.on_progress(Progress("assessing", count, fraction=self._clock.fraction))
+
+        state = replace(self.state, refusals=refusals)
+        self.state, self._log = self._rounds.fold(state, server_round, got, tell)
+        metrics = MetricRecord({"num-trained": len(got.trained), "loss": self._log.loss})
+        return wire.encode_params(self.state.params), metrics
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> list[Message]:
+        """Nothing: accuracies are the server's to measure, not a participant's to report."""
+        return []
+
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
+        """Nothing to aggregate."""
+        return None
 
     def _part(self, personal: Personal, server_round: int, timeout_s: float) -> None:
         """Settle what everybody ends with where all have models of their own; measure them."""
@@ -566,6 +398,23 @@ class AequaStrategy(Strategy):
         levels = self.method.ends_with(contributions, accuracies)
         self._update(contributions=contributions, curve=curve, levels=levels, stage="rewards")
         self._save()
+
+    def deliver(
+        self, reward_of: Callable[[str], wire.RewardTask], timeout_s: float
+    ) -> dict[str, str]:
+        """Send each participant that keeps its reward itself its own; who has none, and why.
+
+        Failures are in ``state`` too.
+        """
+        names = [name for name in self.state.levels if name in self.roster.keepers]
+        self.on_progress(Progress("delivery", 0, len(names), fraction=1.0))
+        failed = deliver(self._exchange, self.roster.nodes, reward_of, names, timeout_s)
+        self._fail(
+            self.state.server_round,
+            {name: f"{UNDELIVERED}: {reason}" for name, reason in failed.items()},
+        )
+        self._update()
+        return failed
 
     def _tell(
         self, stage: str, done: int, total: int, *, alone: int = 0, accuracy: float | None = None

@@ -5,7 +5,7 @@ from aequa_flwr.methods.allocating import FairAllocation
 from aequa_flwr.methods.attendance import Attendance
 from aequa_flwr.methods.choosing import METHOD_KINDS, build_parts, build_personal
 from aequa_flwr.methods.method import Method
-from aequa_flwr.methods.personal import Personal, PersonalRound
+from aequa_flwr.methods.personal import Personal, PersonalRound, Shared
 from aequa_flwr.methods.training_time import TrainingTime
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Method",
     "Personal",
     "PersonalRound",
+    "Shared",
     "TrainingTime",
     "build_parts",
     "build_personal",
