@@ -234,9 +234,8 @@ class AequaStrategy(Strategy):
             )
             if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
                 self._save()
-            measured = self.state.standalone
-            work = sum(sizes[name] for name in measured)
-            self._tell("contribution", len(measured), len(sizes), alone=work)
+            done = [sizes[name] for name in self.state.standalone]
+            self.on_progress(self._clock.trained_alone(len(done), len(sizes), sum(done)))
         missing = set(left) - self.state.standalone.keys()
         known = {failure.participant for failure in self.state.failures}
         self._fail(0, dict.fromkeys(sorted(missing - known), "no standalone model arrived"))
@@ -277,7 +276,7 @@ class AequaStrategy(Strategy):
         log = replace(self._log, accuracy=wide, narrow_accuracy=narrow, seconds=seconds)
         self._update(server_round=server_round, rounds=(*self.state.rounds, log))
         self._save()
-        self._tell("training", server_round, num_rounds, accuracy=wide)
+        self.on_progress(self._clock.trained(server_round, num_rounds, wide))
 
     def _train_together(
         self, grid: Grid, server_round: int, timeout: float, config: ConfigRecord
@@ -331,12 +330,10 @@ class AequaStrategy(Strategy):
         aside = [name for name in got.refused if refusals[name] == most]
         reason = f"it was refused {most} times in a row and is set aside"
         self._fail(server_round, dict.fromkeys(aside, reason))
-
-        def tell(count: int) -> None:
-            self.on_progress(Progress("assessing", count, fraction=self._clock.fraction))
-
         state = replace(self.state, refusals=refusals)
-        self.state, self._log = self._rounds.fold(state, server_round, got, tell)
+        self.state, self._log = self._rounds.fold(
+            state, server_round, got, lambda count: self.on_progress(self._clock.assessing(count))
+        )
         metrics = MetricRecord({"num-trained": len(got.trained), "loss": self._log.loss})
         return wire.encode_params(self.state.params), metrics
 
@@ -415,13 +412,6 @@ class AequaStrategy(Strategy):
         )
         self._update()
         return failed
-
-    def _tell(
-        self, stage: str, done: int, total: int, *, alone: int = 0, accuracy: float | None = None
-    ) -> None:
-        rounds = done if stage == "training" else 0
-        fraction, left = self._clock.after(alone, rounds)
-        self.on_progress(Progress(stage, done, total, fraction, accuracy, left))
 
     def _fail(self, server_round: int, reasons: Mapping[str, str]) -> None:
         for name, reason in reasons.items():
