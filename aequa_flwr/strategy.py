@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -43,9 +43,7 @@ class RunFailedError(UserError):
     """A run that cannot go on; the text says why and goes into the record."""
 
 
-_RULES = Rules()
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class AequaStrategy(Strategy):
     """Joins the nodes, assesses contributions, trains round by round, allocates rewards.
 
@@ -61,50 +59,38 @@ class AequaStrategy(Strategy):
     After ``start`` the whole outcome is in ``state``.
     """
 
-    def __init__(
-        self,
-        *,
-        method: Method,
-        attendance: Attendance,
-        assessor: Assessor,
-        measure: Measure | None,
-        layouts: Layouts,
-        ladder: Sequence[float],
-        schema: str,
-        num_participants: int,
-        join_timeout_s: float,
-        state: RunState,
-        rules: Rules = _RULES,
-        quorum: int = 1,
-        bound: Mapping[str, int] | None = None,
-        measure_alone: bool = False,
-        personal: Personal | None = None,
-        seed: int = 0,
-        calibrate: Calibrate | None = None,
-        on_state: Callable[[RunState], None] = lambda _state: None,
-        on_checkpoint: Callable[[RunState], None] = lambda _state: None,
-        on_progress: Callable[[Progress], None] = lambda _progress: None,
-    ) -> None:
-        self.method = method
-        self.assessor = assessor
-        self.measure = measure
-        self.layouts = layouts
-        self.ladder = tuple(ladder)
-        self.schema = schema
-        self.num_participants = num_participants
-        self.join_timeout_s = join_timeout_s
-        self.rules = rules
-        self.quorum = quorum
-        self.bound = bound or {}
-        self.roster = Roster(schema)
-        self.state = state
-        self.measure_alone = measure_alone
-        self.personal = personal
-        self.calibrate = calibrate
-        self.on_state = on_state
-        self.on_checkpoint = on_checkpoint
-        self.on_progress = on_progress
-        self._rounds = Rounds(method, attendance, assessor, layouts, rules, personal, seed)
+    method: Method
+    attendance: Attendance
+    assessor: Assessor
+    measure: Measure | None
+    layouts: Layouts
+    ladder: Sequence[float]
+    schema: str
+    num_participants: int
+    join_timeout_s: float
+    state: RunState
+    rules: Rules = field(default_factory=Rules)
+    quorum: int = 1
+    bound: Mapping[str, int] | None = None
+    measure_alone: bool = False
+    personal: Personal | None = None
+    seed: int = 0
+    calibrate: Calibrate | None = None
+    on_state: Callable[[RunState], None] = lambda _state: None
+    on_checkpoint: Callable[[RunState], None] = lambda _state: None
+    on_progress: Callable[[Progress], None] = lambda _progress: None
+
+    def __post_init__(self) -> None:
+        self.roster = Roster(self.schema)
+        self._rounds = Rounds(
+            self.method,
+            self.attendance,
+            self.assessor,
+            self.layouts,
+            self.rules,
+            self.personal,
+            self.seed,
+        )
         self._awaited: dict[int, wire.Awaited] = {}
         self._clock = WorkClock(0, 0)
         self._saved_at = 0.0
@@ -151,7 +137,7 @@ class AequaStrategy(Strategy):
 
     def _join(self, grid: Grid) -> None:
         known, total = self.state.num_examples, self.num_participants
-        self.roster = Roster(self.schema, self.bound, known)
+        self.roster = Roster(self.schema, self.bound or {}, known)
         if self.state.stage == "join":
             self._save()
         gather(
