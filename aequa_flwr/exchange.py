@@ -9,10 +9,6 @@ from flwr.serverapp import Grid
 
 from aequa_flwr.wire import WireError
 
-# A reply of whole models is kept below this, however many participants a node hosts.
-_REPLY_BYTES = 64_000_000
-# And a node answers about so many times, so that people see it advance.
-_REPLIES = 20
 # How often replies are looked for; Flower's own grids wait 0.1 s and more.
 POLL_S = 0.02
 
@@ -33,25 +29,6 @@ def reason_of(reply: Message) -> str:
     """Return why there is no answer but an error of Flower's."""
     reason = " ".join(str(reply.error.reason).split())
     return f"the node failed (code {reply.error.code}): {reason[-300:]}"
-
-
-def share_out(
-    nodes: Mapping[str, int], num_examples: Mapping[str, int], model_bytes: int
-) -> dict[int, list[tuple[str, ...]]]:
-    """Share each node's names out so that whole models of a part fit into one reply.
-
-    ``nodes`` says where each name is. The largest participants first.
-    """
-    most = max(1, _REPLY_BYTES // model_bytes)
-    names_of: dict[int, list[str]] = {}
-    for name in sorted(nodes, key=lambda name: -num_examples[name]):
-        names_of.setdefault(nodes[name], []).append(name)
-    parts = {}
-    for node, names in names_of.items():
-        size = min(most, -(-len(names) // _REPLIES))
-        starts = range(0, len(names), size)
-        parts[node] = [tuple(names[start : start + size]) for start in starts]
-    return parts
 
 
 class Exchange:

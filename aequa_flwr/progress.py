@@ -52,6 +52,20 @@ class WorkClock:
         """Take so much as done before the clock began."""
         self._skipped, _ = self.after(alone, rounds)
 
+    def trained_alone(self, done: int, total: int, num_examples: int) -> Progress:
+        """Return where a run is once ``done`` of all, with so many examples, have trained alone."""
+        fraction, left = self.after(num_examples, 0)
+        return Progress("contribution", done, total, fraction, None, left)
+
+    def assessing(self, num_scored: int) -> Progress:
+        """Return where a run is that measures models to assess a round; that counts as no work."""
+        return Progress("assessing", num_scored, fraction=self.fraction)
+
+    def trained(self, server_round: int, num_rounds: int, accuracy: float | None) -> Progress:
+        """Return where a run is after a round."""
+        fraction, left = self.after(0, server_round)
+        return Progress("training", server_round, num_rounds, fraction, accuracy, left)
+
     def after(self, alone: int, rounds: int) -> tuple[float, float]:
         """Return (fraction done, seconds left); ``alone`` counts examples trained alone."""
         self._alone = max(self._alone, alone)

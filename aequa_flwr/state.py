@@ -71,3 +71,7 @@ class RunState:
     refusals: Mapping[str, int] = field(default_factory=dict)
     personal: Mapping[str, Params] = field(default_factory=dict)
     rewards: Mapping[str, Measured] = field(default_factory=dict)
+
+    def model_of(self, name: str) -> Params:
+        """Return the full model that ``name`` holds: its own, or else everybody's."""
+        return self.personal.get(name, self.params)

@@ -3,26 +3,30 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from aequa_flwr import wire
-from aequa_flwr.collecting import Collected, NormLimit, collect
+from aequa_flwr.collecting import collect
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.delivery import deliver
 from aequa_flwr.errors import UserError
-from aequa_flwr.exchange import Exchange, content_of, make_message, share_out
+from aequa_flwr.exchange import Exchange, make_message
 from aequa_flwr.joining import Roster, gather
-from aequa_flwr.methods import Attendance, Personal, PersonalRound
+from aequa_flwr.methods import Attendance, Method, Personal
 from aequa_flwr.progress import Progress, WorkClock
-from aequa_flwr.slim.subnet import Params, extract, stack_updates
-from aequa_flwr.slim.width import Layouts, is_switchable
-from aequa_flwr.state import UNDELIVERED, Failure, RoundLog, RunState
+from aequa_flwr.rounds import Rounds, Rules, count_refusals
+from aequa_flwr.slim.subnet import Params
+from aequa_flwr.slim.width import Layouts
+from aequa_flwr.state import UNDELIVERED, Failure, RunState
 from aequa_flwr.training.server_data import Measured
+from aequa_flwr.whole_models import best_alone, train_alone, tune
+
+__all__ = ["AequaStrategy", "Calibrate", "Measure", "Method", "Rules", "RunFailedError"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,45 +43,7 @@ class RunFailedError(UserError):
     """A run that cannot go on; the text says why and goes into the record."""
 
 
-@dataclass(frozen=True)
-class Rules:
-    """When a round counts, and whose reply does.
-
-    A round needs at least ``quorum`` trained participants; with fewer it is repeated, up to
-    ``attempts`` times in all. ``norm_limit`` refuses updates longer than so many medians of their
-    round (0: none). Who is refused ``refusals`` times in a row is set aside (0: nobody).
-    ``weighted`` counts participants by their examples.
-    """
-
-    quorum: int = 1
-    attempts: int = 2
-    norm_limit: float = 0.0
-    refusals: int = 3
-    weighted: bool = False
-
-
-class Method(Protocol):
-    """Who receives what each round, and what everybody ends with."""
-
-    def receives(
-        self, names: Iterable[str], contributions: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Return the width that each of ``names`` receives this round."""
-
-    def follow(
-        self, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]
-    ) -> dict[str, float]:
-        """Return the contributions after a round in which ``present`` were trained."""
-
-    def ends_with(
-        self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
-    ) -> dict[str, int]:
-        """Return the level of each participant's reward."""
-
-
-_RULES = Rules()
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class AequaStrategy(Strategy):
     """Joins the nodes, assesses contributions, trains round by round, allocates rewards.
 
@@ -93,54 +59,39 @@ class AequaStrategy(Strategy):
     After ``start`` the whole outcome is in ``state``.
     """
 
-    def __init__(
-        self,
-        *,
-        method: Method,
-        attendance: Attendance,
-        assessor: Assessor,
-        measure: Measure | None,
-        layouts: Layouts,
-        ladder: Sequence[float],
-        schema: str,
-        num_participants: int,
-        join_timeout_s: float,
-        state: RunState,
-        rules: Rules = _RULES,
-        quorum: int = 1,
-        bound: Mapping[str, int] | None = None,
-        measure_alone: bool = False,
-        personal: Personal | None = None,
-        seed: int = 0,
-        calibrate: Calibrate | None = None,
-        on_state: Callable[[RunState], None] = lambda _state: None,
-        on_checkpoint: Callable[[RunState], None] = lambda _state: None,
-        on_progress: Callable[[Progress], None] = lambda _progress: None,
-    ) -> None:
-        self.method = method
-        self.attendance = attendance
-        self.assessor = assessor
-        self.measure = measure
-        self.layouts = layouts
-        self.ladder = tuple(ladder)
-        self.schema = schema
-        self.num_participants = num_participants
-        self.join_timeout_s = join_timeout_s
-        self.rules = rules
-        self.quorum = quorum
-        self.bound = bound or {}
-        self.roster = Roster(schema)
-        self.state = state
-        self.measure_alone = measure_alone
-        self.personal = personal
-        self.seed = seed
-        self.calibrate = calibrate
-        self.on_state = on_state
-        self.on_checkpoint = on_checkpoint
-        self.on_progress = on_progress
+    method: Method
+    attendance: Attendance
+    assessor: Assessor
+    measure: Measure | None
+    layouts: Layouts
+    ladder: Sequence[float]
+    schema: str
+    num_participants: int
+    join_timeout_s: float
+    state: RunState
+    rules: Rules = field(default_factory=Rules)
+    quorum: int = 1
+    bound: Mapping[str, int] | None = None
+    measure_alone: bool = False
+    personal: Personal | None = None
+    seed: int = 0
+    calibrate: Calibrate | None = None
+    on_state: Callable[[RunState], None] = lambda _state: None
+    on_checkpoint: Callable[[RunState], None] = lambda _state: None
+    on_progress: Callable[[Progress], None] = lambda _progress: None
+
+    def __post_init__(self) -> None:
+        self.roster = Roster(self.schema)
+        self._rounds = Rounds(
+            self.method,
+            self.attendance,
+            self.assessor,
+            self.layouts,
+            self.rules,
+            self.personal,
+            self.seed,
+        )
         self._awaited: dict[int, wire.Awaited] = {}
-        self._trained: dict[str, float] = {}
-        self._num_scored = 0
         self._clock = WorkClock(0, 0)
         self._saved_at = 0.0
 
@@ -166,7 +117,7 @@ class AequaStrategy(Strategy):
             self._assess(timeout * num_rounds)
         if self.state.stage == "training":
             config = train_config or ConfigRecord()
-            last = num_rounds if self.personal is None or self.personal.together else 0
+            last = 0 if self._parts_alone else num_rounds
             for server_round in range(self.state.server_round + 1, last + 1):
                 self._round(grid, server_round, num_rounds, timeout, config)
             if self.personal is not None:
@@ -184,151 +135,20 @@ class AequaStrategy(Strategy):
             self.ladder[-1],
         )
 
-    def configure_train(
-        self,
-        server_round: int,
-        arrays: ArrayRecord,
-        config: ConfigRecord,
-        grid: Grid,
-    ) -> list[Message]:
-        """Return one message for each node: whom to train at what width, and their parameters.
-
-        A list, because the deployed grid iterates twice.
-        """
-        present = self.attendance.present(list(self.state.num_examples), server_round)
-        present = [name for name in present if not self._is_set_aside(name)]
-        widths = self.method.receives(present, self.state.contributions)
-        asked: dict[int, dict[str, float]] = {}
-        for name, width in widths.items():
-            if name in self.roster.nodes:
-                asked.setdefault(self.roster.nodes[name], {})[name] = width
-            else:
-                self._fail(server_round, {name: "it did not come back when the run was resumed"})
-        self._awaited = {node: self._await(server_round, ws) for node, ws in asked.items()}
-        return [
-            make_message(
-                node, wire.TRAIN_ROUND, server_round, self._round_task(server_round, of_node)
-            )
-            for node, of_node in asked.items()
-        ]
-
-    def _await(
-        self, server_round: int, widths: Mapping[str, float], common: float | None = None
-    ) -> wire.Awaited:
-        """Return what the answer of a node must be that trains at ``widths``."""
-        return wire.Awaited(
-            server_round,
-            widths,
-            self.state.num_examples,
-            self.layouts,
-            common or self._common,
-            weighted=self.rules.weighted,
-        )
-
-    def _round_task(self, server_round: int, asked: Mapping[str, float]) -> RecordDict:
-        if self._shares:
-            models = {name: self._model_of(name) for name in asked}
-            return wire.encode_round_task(
-                wire.RoundTask(server_round, asked, {}, self._common, models)
-            )
-        params = extract(self.state.params, self.layouts, max(asked.values()))
-        return wire.encode_round_task(wire.RoundTask(server_round, asked, params, self._common))
-
-    @property
-    def _shares(self) -> bool:
-        """Whether everybody trains a model of its own."""
-        return self.personal is not None and self.personal.share is not None
-
-    @property
-    def _common(self) -> float | None:
-        """The width of which everybody's parameters are needed, beside their sum."""
-        return 1.0 if self._shares else self.assessor.common
-
-    def _model_of(self, name: str) -> Params:
-        return self.state.personal.get(name, self.state.params)
-
-    def aggregate_train(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Fold replies as they come into the next parameters; each is dropped once folded.
-
-        With fewer than ``rules.quorum`` participants nothing changes, and there are no metrics.
-        """
-        rules = self.rules
-        limit = NormLimit(rules.norm_limit, self.state.params) if rules.norm_limit else None
-        got = collect(replies, self._awaited, self.layouts, self._exchange.sender, limit)
-        self._fail(server_round, got.refused)
-        self._fail(server_round, got.missing)
-        for node in self._exchange.surplus:
-            names = self._awaited[node].widths if node in self._awaited else [f"node {node}"]
-            self._fail(server_round, dict.fromkeys(names, "a second answer was dropped"))
-        trained = got.trained
-        if len(trained) < rules.quorum:
-            return None, None
-        self._count_refusals(server_round, got)
-        # In the order of the names, so that the mean does not depend on who came first.
-        trained.sort(key=lambda line: line.name)
-        losses = [line.loss for line in trained]
-        self._trained = {line.name: line.width for line in trained}
-        before = self.state.contributions
-        self._assess_round(server_round, got.common)
-        if self.personal is not None and self.personal.share is not None:
-            seen = self._personal_round(server_round, before, dict(sorted(got.common.items())))
-            shared = self.personal.share(seen)
-            models = {**self.state.personal, **shared.models}
-            self.state = replace(self.state, params=shared.server, personal=models)
-        else:
-            self.state = replace(self.state, params=got.total.mean(self.state.params))
-        levels = tuple(sorted({*self.state.trained, *got.total.level_weights}))
-        self.state = replace(self.state, trained=levels)
-        metrics = MetricRecord({"num-trained": len(trained), "loss": sum(losses) / len(losses)})
-        return wire.encode_params(self.state.params), metrics
-
-    def _count_refusals(self, server_round: int, got: Collected) -> None:
-        """Set aside who was refused too often in a row; silence neither adds to it nor ends it."""
-        good = {line.name for line in got.trained}
-        refusals = {name: n for name, n in self.state.refusals.items() if name not in good}
-        most = self.rules.refusals
-        for name in got.refused:
-            refusals[name] = refusals.get(name, 0) + 1
-            if refusals[name] == most:
-                reason = f"it was refused {most} times in a row and is set aside"
-                self._fail(server_round, {name: reason})
-        self.state = replace(self.state, refusals=dict(sorted(refusals.items())))
-
-    def _is_set_aside(self, name: str) -> bool:
-        return 0 < self.rules.refusals <= self.state.refusals.get(name, 0)
-
-    def configure_evaluate(
-        self,
-        server_round: int,
-        arrays: ArrayRecord,
-        config: ConfigRecord,
-        grid: Grid,
-    ) -> list[Message]:
-        """Nothing: accuracies are the server's to measure, not a participant's to report."""
-        return []
-
-    def aggregate_evaluate(
-        self,
-        server_round: int,
-        replies: Iterable[Message],
-    ) -> MetricRecord | None:
-        """Nothing to aggregate."""
-        return None
-
     def _join(self, grid: Grid) -> None:
-        known = self.state.num_examples
-        self.roster = Roster(self.schema, self.bound, known)
+        known, total = self.state.num_examples, self.num_participants
+        self.roster = Roster(self.schema, self.bound or {}, known)
         if self.state.stage == "join":
             self._save()
         gather(
             grid,
             self._exchange,
             self.roster,
-            expected=len(known) or self.num_participants,
+            expected=len(known) or total,
             timeout_s=self.join_timeout_s,
-            on_joined=self._tell_joined,
+            on_joined=lambda count, left: self.on_progress(
+                Progress("join", count, total, seconds_left=left)
+            ),
         )
         for who, reason in self.roster.refused:
             self._fail(0, {who: reason})
@@ -336,7 +156,7 @@ class AequaStrategy(Strategy):
         self._check_quorum(len(num_examples))
         if self.state.stage != "join":
             return
-        if (missing := self.num_participants - len(num_examples)) > 0:
+        if (missing := total - len(num_examples)) > 0:
             self._fail(0, {"(unknown)": f"{missing} expected participants did not join"})
         self._update(num_examples=num_examples, stage="contribution")
         self._save()
@@ -348,10 +168,6 @@ class AequaStrategy(Strategy):
         if done or self.state.standalone:
             finished = sum(sizes.get(name, 0) for name in self.state.standalone) if alone else 0
             self._clock.skip(finished, done)
-
-    def _tell_joined(self, count: int, seconds_left: float) -> None:
-        total = self.num_participants
-        self.on_progress(Progress("join", count, total, seconds_left=seconds_left))
 
     def _check_quorum(self, joined: int) -> None:
         if joined < self.quorum:
@@ -366,47 +182,16 @@ class AequaStrategy(Strategy):
                 f"and only {joined} joined; use another one, or let more join."
             )
 
-    def deliver(
-        self, reward_of: Callable[[str], wire.RewardTask], timeout_s: float
-    ) -> dict[str, str]:
-        """Send each participant that keeps its reward itself its own; who has none, and why.
-
-        Failures are in ``state`` too.
-        """
-        names = [name for name in self.state.levels if name in self.roster.keepers]
-        self.on_progress(Progress("delivery", 0, len(names), fraction=1.0))
-        failed = deliver(self._exchange, self.roster.nodes, reward_of, names, timeout_s)
-        self._fail(
-            self.state.server_round,
-            {name: f"{UNDELIVERED}: {reason}" for name, reason in failed.items()},
-        )
-        self._update()
-        return failed
-
     def _assess(self, timeout_s: float) -> None:
         """Let participants train alone where that is asked for; open the ledger."""
-        estimator = self.assessor.estimator
         names = list(self.state.num_examples)
         left = [name for name in names if name not in self.state.standalone]
         if self._wants_alone and left:
-            self.on_progress(Progress("contribution", len(names) - len(left), len(names)))
-            queues, _ = self._whole_models(
-                wire.TRAIN_ALONE,
-                0,
-                lambda names: wire.encode_alone_task(wire.AloneTask(names, self.state.params)),
-                left,
-            )
-            for reply in self._exchange.ask(queues, timeout_s):
-                self._measure_alone(self._exchange.sender(reply), reply)
-            missing = set(left) - self.state.standalone.keys()
-            known = {failure.participant for failure in self.state.failures}
-            self._fail(0, dict.fromkeys(sorted(missing - known), "no standalone model arrived"))
-            order = [name for name in names if name in self.state.standalone]
-            self._update(standalone={name: self.state.standalone[name] for name in order})
+            self._train_alone(left, timeout_s)
         standalone = {name: m.validation for name, m in self.state.standalone.items()}
         ledger = self.assessor.begin(self.state.num_examples, standalone)
         contributions: dict[str, float] = {}
-        if not estimator.changes:
+        if not self.assessor.estimator.changes:
             contributions = self.assessor.contributions(ledger, names, names)
             if not contributions:
                 reasons = "; ".join(sorted({failure.reason for failure in self.state.failures}))
@@ -414,152 +199,151 @@ class AequaStrategy(Strategy):
         self._update(ledger=ledger, contributions=contributions, stage="training")
         self._save()
 
+    def _train_alone(self, left: Sequence[str], timeout_s: float) -> None:
+        sizes = self.state.num_examples
+        self.on_progress(Progress("contribution", len(sizes) - len(left), len(sizes)))
+        for got in train_alone(
+            self._exchange,
+            self.roster.nodes,
+            {name: sizes[name] for name in left},
+            self.state.params,
+            self.layouts,
+            known=self.state.standalone,
+            measure=self._measure_alone,
+            fail=partial(self._fail, 0),
+            timeout_s=timeout_s,
+        ):
+            models = got.models if self._parts_alone else {}
+            self._update(
+                standalone={**self.state.standalone, **got.measured},
+                personal={**self.state.personal, **models},
+            )
+            if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
+                self._save()
+            done = [sizes[name] for name in self.state.standalone]
+            self.on_progress(self._clock.trained_alone(len(done), len(sizes), sum(done)))
+        missing = set(left) - self.state.standalone.keys()
+        known = {failure.participant for failure in self.state.failures}
+        self._fail(0, dict.fromkeys(sorted(missing - known), "no standalone model arrived"))
+        order = [name for name in sizes if name in self.state.standalone]
+        self._update(standalone={name: self.state.standalone[name] for name in order})
+
+    def _measure_alone(self, params: Params) -> Measured:
+        if self.measure is None:
+            raise RunFailedError(
+                "Standalone models cannot be measured, as the server has no data; use another "
+                "contribution method or give the server validation data."
+            )
+        # At the full width: alone, a participant has no reason to train a smaller model.
+        return self.measure(params, (1.0,))[0]
+
     @property
     def _wants_alone(self) -> bool:
         """Whether standalone models are wanted."""
         wanted = self.assessor.estimator.needs.standalone or self.measure_alone
-        return wanted or (self.personal is not None and not self.personal.together)
+        return wanted or self._parts_alone
 
-    def _assess_round(self, server_round: int, common: Mapping[str, Params]) -> None:
-        """Bring the contributions up to date; ``state`` still holds what was received."""
-        estimator, state = self.assessor.estimator, self.state
-        if not estimator.changes:
-            return
-
-        def tell(count: int) -> None:
-            self.on_progress(Progress("assessing", count, fraction=self._clock.fraction))
-
-        trained = {name: common.get(name, {}) for name in self._trained}
-        ledger, self._num_scored = self.assessor.after_round(
-            state.ledger,
-            server_round,
-            state.params,
-            trained,
-            state.num_examples,
-            tell,
-            personal=state.personal,
-        )
-        seen = {*state.contributions, *trained}
-        now = self.assessor.contributions(ledger, list(state.num_examples), seen)
-        contributions = self.method.follow(state.contributions, now, trained)
-        self.state = replace(state, ledger=ledger, contributions=contributions)
-
-    def _whole_models(
-        self,
-        kind: str,
-        server_round: int,
-        task: Callable[[tuple[str, ...]], RecordDict],
-        names: Iterable[str],
-    ) -> tuple[dict[int, list[Message]], dict[int, list[tuple[str, ...]]]]:
-        """Return messages whose replies hold whole models, and the names that each is about."""
-        model_bytes = sum(value.nbytes for value in self.state.params.values())
-        nodes = {name: self.roster.nodes[name] for name in names if name in self.roster.nodes}
-        parts = share_out(nodes, self.state.num_examples, model_bytes)
-        queues = {
-            node: [make_message(node, kind, server_round, task(names)) for names in chunks]
-            for node, chunks in parts.items()
-        }
-        return queues, parts
-
-    def _measure_alone(self, node: int, reply: Message) -> None:
-        try:
-            answer = wire.decode_alone_reply(content_of(reply), self.layouts)
-        except wire.WireError as error:
-            self._fail(0, {f"node {node}": str(error)})
-            return
-        self._fail(0, answer.refused)
-        measured, models = dict(self.state.standalone), dict(self.state.personal)
-        for name, params in answer.models.items():
-            if self.roster.nodes.get(name) != node or name in measured:
-                self._fail(0, {name: "a standalone model that nobody asked for was dropped"})
-                continue
-            # At the full width: alone, a participant has no reason to train a smaller model.
-            measured[name] = self._measure(params, (1.0,))[0]
-            if self.personal is not None and not self.personal.together:
-                models[name] = params
-        self._update(standalone=measured, personal=models)
-        if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
-            self._save()
-        work = sum(self.state.num_examples[name] for name in measured)
-        self._tell("contribution", len(measured), len(self.state.num_examples), alone=work)
+    @property
+    def _parts_alone(self) -> bool:
+        """Whether everybody ends with what it trained alone, and nothing is trained together."""
+        return self.personal is not None and not self.personal.together
 
     def _round(
         self, grid: Grid, server_round: int, num_rounds: int, timeout: float, config: ConfigRecord
     ) -> None:
         started = time.monotonic()
-        metrics = self._train_together(grid, server_round, timeout, config)
+        self._train_together(grid, server_round, timeout, config)
         narrow, wide = None, None
         if self.measure is not None:
             ends = sorted({self.ladder[0], self.ladder[-1]})
             measured = [m.validation for m in self.measure(self.state.params, ends)]
             narrow, wide = measured[0], measured[-1]
-        log = RoundLog(
-            server_round=server_round,
-            loss=float(str(metrics["loss"])),
-            accuracy=wide,
-            narrow_accuracy=narrow,
-            seconds=time.monotonic() - started,
-            widths=self._trained,
-            contributions=self.state.contributions if self.assessor.estimator.changes else {},
-            num_evaluations=self._num_scored,
-        )
+        seconds = time.monotonic() - started
+        log = replace(self._log, accuracy=wide, narrow_accuracy=narrow, seconds=seconds)
         self._update(server_round=server_round, rounds=(*self.state.rounds, log))
         self._save()
-        self._tell("training", server_round, num_rounds, accuracy=wide)
+        self.on_progress(self._clock.trained(server_round, num_rounds, wide))
 
     def _train_together(
         self, grid: Grid, server_round: int, timeout: float, config: ConfigRecord
-    ) -> MetricRecord:
+    ) -> None:
         """Try a round until enough take part; raises, with everything saved, if they never do."""
         for _ in range(self.rules.attempts):
             messages = self.configure_train(server_round, ArrayRecord(), config, grid)
             queues = {message.metadata.dst_node_id: [message] for message in messages}
             _, metrics = self.aggregate_train(server_round, self._exchange.ask(queues, timeout))
             if metrics is not None:
-                return metrics
+                return
         self._update()
         self._save()
-        reasons = sorted({f.reason for f in self.state.failures if f.server_round == server_round})
-        who = "No participant was trained"
-        if self.rules.quorum > 1:
-            who = f"Fewer than {self.rules.quorum} participants were trained"
-        why = "; ".join(reasons) or "nobody was to take part"
-        if "no reply in time" in reasons:
-            why += f" (round-timeout-s is {timeout:g}, and can be raised when the run is resumed)"
-        raise RunFailedError(f"{who} in round {server_round}: {why}.")
+        reasons = {f.reason for f in self.state.failures if f.server_round == server_round}
+        raise RunFailedError(self.rules.unmet(server_round, reasons, timeout))
 
-    def _personal_round(
-        self, server_round: int, before: Mapping[str, float], trained: Mapping[str, Params]
-    ) -> PersonalRound:
-        models = {name: self._model_of(name) for name in trained}
-        return PersonalRound(
-            server_round=server_round,
-            seed=self.seed,
-            server=self.state.params,
-            models=models,
-            updates=stack_updates([(models[name], trained[name]) for name in trained]),
-            num_examples=self.state.num_examples,
-            before=before,
-            contributions=self.state.contributions,
-            switchable=frozenset(k for k, layout in self.layouts.items() if is_switchable(layout)),
-            absent={
-                name: self._model_of(name)
-                for name in self.state.num_examples
-                if name not in trained
-            },
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> list[Message]:
+        """Return one message for each node: whom to train at what width, and their parameters.
+
+        A list, because the deployed grid iterates twice.
+        """
+        nodes, widths = self.roster.nodes, self._rounds.widths(self.state, server_round)
+        away = [name for name in widths if name not in nodes]
+        reason = "it did not come back when the run was resumed"
+        self._fail(server_round, dict.fromkeys(away, reason))
+        self._awaited = self._rounds.awaited(self.state, server_round, widths, nodes)
+        return [
+            make_message(node, wire.TRAIN_ROUND, server_round, self._rounds.task(self.state, asked))
+            for node, asked in self._awaited.items()
+        ]
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Fold replies as they come into the next parameters; each is dropped once folded.
+
+        With fewer than ``rules.quorum`` participants nothing changes, and there are no metrics.
+        """
+        limit = self.rules.limit(self.state.params)
+        got = collect(replies, self._awaited, self.layouts, self._exchange.sender, limit)
+        self._fail(server_round, got.refused)
+        self._fail(server_round, got.missing)
+        for node in self._exchange.surplus:
+            names = self._awaited[node].widths if node in self._awaited else [f"node {node}"]
+            self._fail(server_round, dict.fromkeys(names, "a second answer was dropped"))
+        if len(got.trained) < self.rules.quorum:
+            return None, None
+        most, refusals = self.rules.refusals, count_refusals(self.state.refusals, got)
+        aside = [name for name in got.refused if refusals[name] == most]
+        reason = f"it was refused {most} times in a row and is set aside"
+        self._fail(server_round, dict.fromkeys(aside, reason))
+        state = replace(self.state, refusals=refusals)
+        self.state, self._log = self._rounds.fold(
+            state, server_round, got, lambda count: self.on_progress(self._clock.assessing(count))
         )
+        metrics = MetricRecord({"num-trained": len(got.trained), "loss": self._log.loss})
+        return wire.encode_params(self.state.params), metrics
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> list[Message]:
+        """Nothing: accuracies are the server's to measure, not a participant's to report."""
+        return []
+
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
+        """Nothing to aggregate."""
+        return None
 
     def _part(self, personal: Personal, server_round: int, timeout_s: float) -> None:
         """Settle what everybody ends with where all have models of their own; measure them."""
-        if personal.tuned:
-            self._tune(server_round, timeout_s)
-        standalone = {name: m.validation for name, m in self.state.standalone.items()}
-        if not personal.together and standalone:
-            best = max(sorted(standalone), key=lambda name: standalone[name])
-            self._update(params=self.state.personal[best])
         names = list(self.state.num_examples)
+        if personal.tuned:
+            self._update(personal=self._tune(server_round, timeout_s))
         if personal.together:
-            self._update(personal={name: self._model_of(name) for name in names})
+            self._update(personal={name: self.state.model_of(name) for name in names})
+        elif self.state.standalone:
+            self._update(params=best_alone(self.state.standalone, self.state.personal))
         if self.measure is None:
             return
         rewards: dict[str, Measured] = {}
@@ -568,33 +352,17 @@ class AequaStrategy(Strategy):
             self.on_progress(Progress("rewards", len(rewards), len(names), fraction=1.0))
         self._update(rewards=rewards)
 
-    def _tune(self, server_round: int, timeout_s: float) -> None:
-        """Let everybody train once more; what comes of it is its own, and goes into no sum."""
-
-        def task(names: tuple[str, ...]) -> RecordDict:
-            widths = dict.fromkeys(names, 1.0)
-            return wire.encode_round_task(
-                wire.RoundTask(server_round, widths, self.state.params, 1.0)
-            )
-
-        queues, asked = self._whole_models(
-            wire.TRAIN_ROUND, server_round, task, self.state.num_examples
+    def _tune(self, server_round: int, timeout_s: float) -> dict[str, Params]:
+        sizes, weighted = self.state.num_examples, self.rules.weighted
+        widths = dict.fromkeys(sizes, 1.0)
+        return tune(
+            self._exchange,
+            self.roster.nodes,
+            wire.Awaited(server_round, widths, sizes, self.layouts, 1.0, weighted=weighted),
+            self.state.params,
+            fail=partial(self._fail, server_round),
+            timeout_s=timeout_s,
         )
-        models: dict[str, Params] = {}
-        for reply in self._exchange.ask(queues, timeout_s):
-            # A node has one message at a time, so its replies come in the order it was asked.
-            widths = dict.fromkeys(asked[self._exchange.sender(reply)].pop(0), 1.0)
-            try:
-                expected = self._await(server_round, widths, common=1.0)
-                part = wire.decode_round_part(content_of(reply), expected)
-            except wire.WireError as error:
-                self._fail(server_round, dict.fromkeys(widths, str(error)))
-                continue
-            models.update(part.common)
-            self._fail(server_round, part.refused)
-        for names in (names for left in asked.values() for names in left):
-            self._fail(server_round, dict.fromkeys(names, "no reply in time"))
-        self._update(personal=models)
 
     def _allocate(self) -> None:
         self.on_progress(Progress("curve", fraction=1.0))
@@ -614,23 +382,25 @@ class AequaStrategy(Strategy):
         self._update(contributions=contributions, curve=curve, levels=levels, stage="rewards")
         self._save()
 
-    def _measure(self, params: Params, widths: Sequence[float]) -> list[Measured]:
-        if self.measure is None:
-            raise RunFailedError(
-                "Standalone models cannot be measured, as the server has no data; use another "
-                "contribution method or give the server validation data."
-            )
-        return self.measure(params, widths)
+    def deliver(
+        self, reward_of: Callable[[str], wire.RewardTask], timeout_s: float
+    ) -> dict[str, str]:
+        """Send each participant that keeps its reward itself its own; who has none, and why.
 
-    def _tell(
-        self, stage: str, done: int, total: int, *, alone: int = 0, accuracy: float | None = None
-    ) -> None:
-        rounds = done if stage == "training" else 0
-        fraction, left = self._clock.after(alone, rounds)
-        self.on_progress(Progress(stage, done, total, fraction, accuracy, left))
+        Failures are in ``state`` too.
+        """
+        names = [name for name in self.state.levels if name in self.roster.keepers]
+        self.on_progress(Progress("delivery", 0, len(names), fraction=1.0))
+        failed = deliver(self._exchange, self.roster.nodes, reward_of, names, timeout_s)
+        self._fail(
+            self.state.server_round,
+            {name: f"{UNDELIVERED}: {reason}" for name, reason in failed.items()},
+        )
+        self._update()
+        return failed
 
-    def _fail(self, server_round: int, reasons: Mapping[str, str] | None) -> None:
-        for name, reason in (reasons or {}).items():
+    def _fail(self, server_round: int, reasons: Mapping[str, str]) -> None:
+        for name, reason in reasons.items():
             logger.warning("Round %d, %s: %s", server_round, name, reason)
             failure = Failure(server_round, name, reason)
             # Before training a run that goes on meets again what it knows already.

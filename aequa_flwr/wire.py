@@ -1,13 +1,11 @@
-"""Dataclasses to and from Flower records: every record key and the protocol version."""
+"""Messages: dataclasses to and from Flower records, their keys and the protocol version."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from io import BytesIO
-from typing import TypeVar, cast
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
-import numpy.lib.format as npy
 from flwr.app import Array, ArrayRecord, ConfigRecord, MessageType, RecordDict
 
 from aequa_flwr.aggregation import (
@@ -19,6 +17,17 @@ from aequa_flwr.aggregation import (
     Trained,
     common_part,
 )
+from aequa_flwr.reading import (
+    HEAD,
+    AnyArray,
+    read_arrays,
+    read_flag,
+    read_floats,
+    read_head,
+    read_list,
+    read_scalar,
+)
+from aequa_flwr.reading import WireError as WireError  # noqa: PLC0414 - caught as wire.WireError
 from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import Layouts, is_switchable, levels_held, prefix, shape_at
 
@@ -31,16 +40,9 @@ REWARD = f"{MessageType.QUERY}.reward"
 TRAIN_ALONE = f"{MessageType.TRAIN}.alone"
 TRAIN_ROUND = MessageType.TRAIN
 
-_HEAD, _PARAMS, _COMMON = "aequa", "params", "common"
+_PARAMS, _COMMON = "params", "common"
 # What others wrote goes into logs and records; no reason needs more characters.
 _LONGEST_REASON = 500
-# Models, and sums of several of them.
-_DTYPES = (np.dtype(np.float32), np.dtype(np.int64))
-T = TypeVar("T", int, float, str)
-
-
-class WireError(ValueError):
-    """A message that does not say what it should; the text is for the record."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,10 @@ class Awaited:
     common: float | None = None
     weighted: bool = False
 
+    def of(self, names: Iterable[str]) -> "Awaited":
+        """Return the same for ``names`` only, in their order."""
+        return replace(self, widths={name: self.widths[name] for name in names})
+
     def weights(self, trained: Iterable[Trained]) -> dict[float, int]:
         """Return the weight that each width must have in the sum of those who were trained."""
         weights: dict[float, int] = {}
@@ -142,66 +148,67 @@ def encode_joined(joined: Joined) -> RecordDict:
             "keeps-reward": joined.keeps,
         }
     )
-    return RecordDict({_HEAD: head})
+    return RecordDict({HEAD: head})
 
 
 def decode_joined(content: RecordDict) -> Joined:
     """Unpack it; raises WireError for another protocol version before reading anything else."""
-    head = _head(content)
+    head = read_head(content)
     _check_protocol(head)
-    names, counts = _list(head, "names", str), _list(head, "num-examples", int)
+    names, counts = read_list(head, "names", str), read_list(head, "num-examples", int)
     if len(names) != len(counts) or len(set(names)) != len(names):
         raise WireError("the participants and their numbers of examples do not match")
     num_examples = dict(zip(names, counts, strict=True))
     return Joined(
         num_examples,
-        _scalar(head, "schema", str),
-        _scalar(head, "refusal", str)[:_LONGEST_REASON],
-        keeps=_flag(head, "keeps-reward"),
+        read_scalar(head, "schema", str),
+        read_scalar(head, "refusal", str)[:_LONGEST_REASON],
+        keeps=read_flag(head, "keeps-reward"),
     )
 
 
 def encode_refusal(reason: str) -> RecordDict:
     """Pack why a node, or a participant of it, is not taken; for the log of its own side."""
-    return RecordDict({_HEAD: ConfigRecord({"reason": reason})})
+    return RecordDict({HEAD: ConfigRecord({"reason": reason})})
 
 
 def decode_refusal(content: RecordDict) -> str:
     """Unpack it."""
-    return _scalar(_head(content), "reason", str)
+    return read_scalar(read_head(content), "reason", str)
 
 
 def encode_reward_task(task: RewardTask) -> RecordDict:
     """Pack a reward."""
     head = ConfigRecord({"card": task.card})
-    return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params)})
+    return RecordDict({HEAD: head, _PARAMS: encode_params(task.params)})
 
 
 def decode_reward_task(content: RecordDict) -> RewardTask:
     """Unpack it."""
-    return RewardTask(_scalar(_head(content), "card", str), _floats(content, _PARAMS))
+    return RewardTask(read_scalar(read_head(content), "card", str), read_floats(content, _PARAMS))
 
 
 def encode_reward_reply(reply: RewardReply) -> RecordDict:
     """Pack the answer to a reward."""
-    return RecordDict({_HEAD: ConfigRecord({"stored": reply.stored, "refusal": reply.refusal})})
+    return RecordDict({HEAD: ConfigRecord({"stored": reply.stored, "refusal": reply.refusal})})
 
 
 def decode_reward_reply(content: RecordDict) -> RewardReply:
     """Unpack it."""
-    head = _head(content)
-    return RewardReply(_scalar(head, "stored", str), _scalar(head, "refusal", str))
+    head = read_head(content)
+    return RewardReply(read_scalar(head, "stored", str), read_scalar(head, "refusal", str))
 
 
 def encode_alone_task(task: AloneTask) -> RecordDict:
     """Pack the task of training alone."""
     head = ConfigRecord({"names": list(task.names)})
-    return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params)})
+    return RecordDict({HEAD: head, _PARAMS: encode_params(task.params)})
 
 
 def decode_alone_task(content: RecordDict) -> AloneTask:
     """Unpack it."""
-    return AloneTask(tuple(_list(_head(content), "names", str)), _floats(content, _PARAMS))
+    names = read_list(read_head(content), "names", str)
+    return AloneTask(tuple(names), read_floats(content, _PARAMS))
 
 
 def encode_alone_reply(reply: AloneReply) -> RecordDict:
@@ -214,15 +221,15 @@ def encode_alone_reply(reply: AloneReply) -> RecordDict:
         }
     )
     models = {f"model.{k}": encode_params(model) for k, model in enumerate(reply.models.values())}
-    return RecordDict({_HEAD: head, **models})
+    return RecordDict({HEAD: head, **models})
 
 
 def decode_alone_reply(content: RecordDict, layouts: Layouts) -> AloneReply:
     """Unpack them; raises WireError for a model that is not one of ``layouts``."""
-    head = _head(content)
+    head = read_head(content)
     _check_protocol(head)
-    names = _list(head, "names", str)
-    models = {name: _floats(content, f"model.{k}") for k, name in enumerate(names)}
+    names = read_list(head, "names", str)
+    models = {name: read_floats(content, f"model.{k}") for k, name in enumerate(names)}
     for name, model in models.items():
         shapes = {key: value.shape for key, value in model.items()}
         if shapes != {key: shape_at(layout) for key, layout in layouts.items()}:
@@ -244,23 +251,23 @@ def encode_round_task(task: RoundTask) -> RecordDict:
         }
     )
     models = {f"model.{k}": encode_params(task.models[n]) for k, n in enumerate(task.models)}
-    return RecordDict({_HEAD: head, _PARAMS: encode_params(task.params), **models})
+    return RecordDict({HEAD: head, _PARAMS: encode_params(task.params), **models})
 
 
 def decode_round_task(content: RecordDict) -> RoundTask:
     """Unpack it."""
-    head = _head(content)
-    names, widths = _list(head, "names", str), _list(head, "widths", float)
+    head = read_head(content)
+    names, widths = read_list(head, "names", str), read_list(head, "widths", float)
     if not names or len(names) != len(widths):
         raise WireError("a round's task must name its participants and a width for each")
     models: dict[str, Params] = {}
-    if _flag(head, "personal"):
-        models = {name: _floats(content, f"model.{k}") for k, name in enumerate(names)}
+    if read_flag(head, "personal"):
+        models = {name: read_floats(content, f"model.{k}") for k, name in enumerate(names)}
     return RoundTask(
-        _scalar(head, "server-round", int),
+        read_scalar(head, "server-round", int),
         dict(zip(names, widths, strict=True)),
-        _floats(content, _PARAMS),
-        _scalar(head, "common-width", float) or None,
+        read_floats(content, _PARAMS),
+        read_scalar(head, "common-width", float) or None,
         models,
     )
 
@@ -303,20 +310,20 @@ def encode_round_part(server_round: int, part: RoundPart) -> RecordDict:
     )
     common = part.common if partial.count > 1 else {}
     records = {f"{_COMMON}.{k}": encode_params(common[n]) for k, n in enumerate(common)}
-    return RecordDict({_HEAD: head, _PARAMS: encode_params(arrays), **records})
+    return RecordDict({HEAD: head, _PARAMS: encode_params(arrays), **records})
 
 
 def decode_round_part(content: RecordDict, awaited: Awaited) -> RoundPart:
     """Unpack a node's part of a round; raises WireError for whatever nobody asked for."""
-    head = _head(content)
+    head = read_head(content)
     _check_protocol(head)
-    if (answered := _scalar(head, "server-round", int)) != awaited.server_round:
+    if (answered := read_scalar(head, "server-round", int)) != awaited.server_round:
         raise WireError(f"the reply is to round {answered}, not {awaited.server_round}")
     columns = (
-        _list(head, "names", str),
-        _list(head, "widths", float),
-        _list(head, "num-examples", int),
-        _list(head, "losses", float),
+        read_list(head, "names", str),
+        read_list(head, "widths", float),
+        read_list(head, "num-examples", int),
+        read_list(head, "losses", float),
     )
     if len({len(column) for column in columns}) != 1:
         raise WireError("the lists of the reply do not match")
@@ -333,7 +340,7 @@ def decode_round_part(content: RecordDict, awaited: Awaited) -> RoundPart:
         return RoundPart(partial, trained, refused)
     if len(names) == 1:  # its sum is its model, and was checked as such
         model = common_part(
-            _floats(content, _PARAMS), awaited.layouts, common, partial.level_weights.keys()
+            read_floats(content, _PARAMS), awaited.layouts, common, partial.level_weights.keys()
         )
         return RoundPart(partial, trained, refused, {names[0]: model})
     models = _read_common(content, names, awaited.layouts, common)
@@ -365,7 +372,7 @@ def _read_common(
     plain = {key: shape for key, shape in whole.items() if not is_switchable(layouts[key])}
     models: dict[str, Params] = {}
     for k, name in enumerate(names):
-        model = _floats(content, f"{_COMMON}.{k}")
+        model = read_floats(content, f"{_COMMON}.{k}")
         if {key: value.shape for key, value in model.items()} not in (whole, plain):
             raise WireError(f"the common sub-model of {name} is not of width {common:g}")
         if not all(np.isfinite(value).all() for value in model.values()):
@@ -375,8 +382,8 @@ def _read_common(
 
 
 def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> MaskedSum:
-    widths, weights = _list(head, "sum-widths", float), _list(head, "sum-weights", int)
-    count = _scalar(head, "sum-count", int)
+    widths, weights = read_list(head, "sum-widths", float), read_list(head, "sum-weights", int)
+    count = read_scalar(head, "sum-count", int)
     if len(widths) != len(weights) or any(weight < 1 for weight in weights):
         raise WireError("the widths and weights of the sum do not match")
     if count == 0:
@@ -386,10 +393,10 @@ def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> Mask
     levels = _read_levels(head, layouts, max(widths), sum(weights))
     try:
         if count == 1:
-            floats = _floats(content, _PARAMS)
+            floats = read_floats(content, _PARAMS)
             return MaskedSum(layouts).add(floats, widths[0], weights[0], levels.keys())
-        sums = _embed_sums(_ndarrays(content, _PARAMS), layouts, max(widths))
-        bound = int(_scalar(head, "sum-bound", str)[:_LONGEST_REASON])
+        sums = _embed_sums(read_arrays(content, _PARAMS), layouts, max(widths))
+        bound = int(read_scalar(head, "sum-bound", str)[:_LONGEST_REASON])
         if bound < max((_largest(value) for value in sums.values()), default=0):
             raise WireError("the sum is larger than it says it can be")
         by_width = dict(zip(widths, weights, strict=True))
@@ -402,7 +409,7 @@ def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> Mask
 
 def _read_levels(head: ConfigRecord, layouts: Layouts, width: float, total: int) -> dict[int, int]:
     """Read who trained which level of BatchNorm: at most everybody, none that nobody holds."""
-    levels, weights = _list(head, "sum-levels", int), _list(head, "sum-level-weights", int)
+    levels, weights = read_list(head, "sum-levels", int), read_list(head, "sum-level-weights", int)
     held = levels_held(layouts, width)
     if len(levels) != len(weights) or len(set(levels)) != len(levels):
         raise WireError("the levels and weights of the sum do not match")
@@ -411,11 +418,7 @@ def _read_levels(head: ConfigRecord, layouts: Layouts, width: float, total: int)
     return dict(zip(levels, weights, strict=True))
 
 
-def _embed_sums(
-    arrays: Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]],
-    layouts: Layouts,
-    width: float,
-) -> dict[str, Int64]:
+def _embed_sums(arrays: Mapping[str, AnyArray], layouts: Layouts, width: float) -> dict[str, Int64]:
     if arrays.keys() != layouts.keys():
         raise WireError("the tensors of the sum are not those of the network")
     sums: dict[str, Int64] = {}
@@ -443,78 +446,13 @@ def encode_params(params: Params) -> ArrayRecord:
     )
 
 
-def _ndarrays(
-    content: RecordDict, key: str
-) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
-    record = content.array_records.get(key)
-    if record is None:
-        raise WireError(f"the message lacks its arrays {key!r}")
-    return {name: _read_array(name, array) for name, array in record.items()}
-
-
-def _read_array(name: str, array: Array) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """Decode one array; NumPy's own reader would allocate whatever size a header claims."""
-    file = BytesIO(array.data)
-    try:
-        if array.stype != "numpy.ndarray" or npy.read_magic(file) != (1, 0):
-            raise ValueError
-        shape, in_columns, dtype = npy.read_array_header_1_0(file)
-    # What strangers' bytes make NumPy raise is not documented; an answer must never end a run.
-    except Exception as error:
-        raise WireError(f"the array {name!r} cannot be read") from error
-    start = file.tell()
-    if dtype not in _DTYPES or in_columns:
-        raise WireError(f"{name} is of {dtype}, which no message has")
-    size = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or size != len(array.data) - start:
-        raise WireError(f"the array {name!r} is not of the size that it says")
-    # Copied, as a view of bytes cannot be written to.
-    return np.frombuffer(array.data, dtype, offset=start).reshape(shape).copy()
-
-
-def _floats(content: RecordDict, key: str) -> dict[str, NDArray]:
-    arrays = _ndarrays(content, key)
-    for name, value in arrays.items():
-        if value.dtype != np.float32:
-            raise WireError(f"{name} is of {value.dtype}, not float32")
-    return cast(dict[str, NDArray], arrays)
-
-
-def _head(content: RecordDict) -> ConfigRecord:
-    head = content.config_records.get(_HEAD)
-    if head is None:
-        raise WireError("the message is not one of aequa-flwr; does the node run another app?")
-    return head
-
-
 def _check_protocol(head: ConfigRecord) -> None:
-    protocol = _scalar(head, "protocol", int)
+    protocol = read_scalar(head, "protocol", int)
     if protocol != PROTOCOL_VERSION:
         raise WireError(
             f"the node speaks protocol {protocol} and the server {PROTOCOL_VERSION}; install the "
             "same version of aequa-flwr on both"
         )
-
-
-def _scalar(head: ConfigRecord, key: str, kind: type[T]) -> T:
-    value = head.get(key)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise WireError(f"the message lacks {key!r}")
-    return value
-
-
-def _flag(head: ConfigRecord, key: str) -> bool:
-    value = head.get(key)
-    if not isinstance(value, bool):
-        raise WireError(f"the message lacks {key!r}")
-    return value
-
-
-def _list(head: ConfigRecord, key: str, kind: type[T]) -> list[T]:
-    values = head.get(key)
-    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
-        raise WireError(f"the message lacks the list {key!r}")
-    return cast(list[T], values)
 
 
 def _refused(refused: Mapping[str, str] | None) -> dict[str, list[str]]:
@@ -523,7 +461,7 @@ def _refused(refused: Mapping[str, str] | None) -> dict[str, list[str]]:
 
 
 def _read_refused(head: ConfigRecord) -> dict[str, str]:
-    names, reasons = _list(head, "refused", str), _list(head, "reasons", str)
+    names, reasons = read_list(head, "refused", str), read_list(head, "reasons", str)
     if len(names) != len(reasons):
         raise WireError("the refused participants and the reasons do not match")
     return {n: reason[:_LONGEST_REASON] for n, reason in zip(names, reasons, strict=True)}

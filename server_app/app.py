@@ -326,7 +326,7 @@ def _give_rewards(
             schema=dataset.schema,
             run=keeper.folder.name,
         )
-        sub_params = extract(state.personal.get(name, state.params), network.layouts, width)
+        sub_params = extract(state.model_of(name), network.layouts, width)
         return card, network.plain_params(sub_params, width)
 
     def task(name: str) -> RewardTask:

@@ -4,7 +4,8 @@ from aequa_flwr.methods.aequa import Aequa
 from aequa_flwr.methods.allocating import FairAllocation
 from aequa_flwr.methods.attendance import Attendance
 from aequa_flwr.methods.choosing import METHOD_KINDS, build_parts, build_personal
-from aequa_flwr.methods.personal import Personal, PersonalRound
+from aequa_flwr.methods.method import Method
+from aequa_flwr.methods.personal import Personal, PersonalRound, Shared
 from aequa_flwr.methods.training_time import TrainingTime
 
 __all__ = [
@@ -12,8 +13,10 @@ __all__ = [
     "Aequa",
     "Attendance",
     "FairAllocation",
+    "Method",
     "Personal",
     "PersonalRound",
+    "Shared",
     "TrainingTime",
     "build_parts",
     "build_personal",

@@ -144,7 +144,7 @@ def test_the_check_fails_when_one_value_too_many_is_sent(
         value[0] = params[name][channels(width, len(params[name]))]
         return {**right, name: value}
 
-    monkeypatch.setattr("aequa_flwr.strategy.extract", leaky)
+    monkeypatch.setattr("aequa_flwr.rounds.extract", leaky)
     grid = run(tmp_path)
     network = build_network("small-cnn", load("digits").schema)
     with pytest.raises(LeakError, match=r"^1 of "):
