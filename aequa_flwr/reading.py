@@ -2,7 +2,7 @@
 
 import math
 from io import BytesIO
-from typing import TypeVar, cast
+from typing import TypeGuard, TypeVar, cast
 
 import numpy as np
 import numpy.lib.format as npy
@@ -33,7 +33,7 @@ def read_head(content: RecordDict) -> ConfigRecord:
 def read_scalar(head: ConfigRecord, key: str, kind: type[T]) -> T:
     """Return the value of ``key``; a bool is no int here."""
     value = head.get(key)
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if not _is(value, kind):
         raise WireError(f"the message lacks {key!r}")
     return value
 
@@ -46,10 +46,15 @@ def read_flag(head: ConfigRecord, key: str) -> bool:
     return value
 
 
+def _is(value: object, kind: type[T]) -> TypeGuard[T]:
+    """Whether ``value`` is of ``kind``; to Python True is a number, and here it is none."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 def read_list(head: ConfigRecord, key: str, kind: type[T]) -> list[T]:
     """Return the list of ``key``, which may be empty and of any length."""
     values = head.get(key)
-    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+    if not isinstance(values, list) or not all(_is(value, kind) for value in values):
         raise WireError(f"the message lacks the list {key!r}")
     return cast(list[T], values)
 

@@ -220,7 +220,8 @@ class AequaStrategy(Strategy):
             )
             if time.monotonic() - self._saved_at > _SAVE_EVERY_S:
                 self._save()
-            done = [sizes[name] for name in self.state.standalone]
+            # Of another run there may be some who did not join this one.
+            done = [sizes[name] for name in self.state.standalone if name in sizes]
             self.on_progress(self._clock.trained_alone(len(done), len(sizes), sum(done)))
         missing = set(left) - self.state.standalone.keys()
         known = {failure.participant for failure in self.state.failures}

@@ -190,7 +190,7 @@ def _cut(group_of: Indices, task: _Task) -> Shares:
     order = np.argsort(group_of, kind="stable")
     whole = np.split(order, np.cumsum(np.bincount(group_of))[:-1])
     # The group with the largest parts comes first, and gets one more.
-    queue = [(-len(group), k, 1) for k, group in enumerate(whole)]
+    queue = [(-float(len(group)), k, 1) for k, group in enumerate(whole)]
     heapq.heapify(queue)
     for _ in range(task.participants - len(whole)):
         _, k, parts = queue[0]

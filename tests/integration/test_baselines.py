@@ -131,6 +131,29 @@ def test_standalone_accuracies_of_another_run_give_the_same_record(
     assert without_times(tmp_path / "run") == without_times(runs["iafl"])
 
 
+def test_accuracies_of_another_run_may_be_of_others(tmp_path: Path) -> None:
+    def silent(node: int, kind: str) -> type[InProcessGrid]:
+        class Silent(InProcessGrid):
+            def answer(self, message: Message) -> Message:
+                metadata = message.metadata
+                if metadata.dst_node_id == node and metadata.message_type == kind:
+                    return Message(RecordDict(), reply_to=message)
+                return super().answer(message)
+
+        return Silent
+
+    settings: dict[str, Any] = SMALL | {"num_nodes": 4, "join_timeout_s": 1.0}
+    run_in_process(tmp_path / "one", grid=silent(103, TRAIN_ALONE), **settings)
+    earlier = str(tmp_path / "one")
+    run_in_process(
+        tmp_path / "two", grid=silent(100, "query.join"), standalone_from=earlier, **settings
+    )
+    record = record_of(tmp_path / "two")
+    assert record["status"] == "completed"
+    assert len(record["participants"]) == 3
+    assert all(p["standalone_accuracy"] is not None for p in record["participants"])
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -1,6 +1,7 @@
 """`aequa report` and `aequa compare`: what they write, and what they refuse in a sentence."""
 
 import json
+import shutil
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
@@ -204,7 +205,9 @@ def test_a_narrow_terminal_cuts_no_name(
     capsys: Capture, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    code, out, _ = run_main(capsys, "compare", str(run), str(run))
+    other = run.with_name("another-run")
+    shutil.copytree(run, other)
+    code, out, _ = run_main(capsys, "compare", str(run), str(other))
     assert code == 0
     assert "\N{HORIZONTAL ELLIPSIS}" not in out
 

@@ -251,6 +251,7 @@ BAD_PARTS: list[tuple[Callable[[RecordDict], None], str]] = [
     (edit(num_examples=[10**12, 10]), "a says that it has"),
     (edit(num_examples=[10]), "the lists of the reply do not match"),
     (edit(losses=[1, 2]), "lacks the list 'losses'"),
+    (edit(**{"num-examples": [True, True]}), "lacks the list 'num-examples'"),
     (edit(losses=[0.1, float("nan")]), "the loss of b is not a finite number"),
     (edit(protocol=1), "speaks protocol 1"),
     (edit(sum_weights=[1, 2]), "counts as more, or less, than was agreed"),
