@@ -74,14 +74,14 @@ class Watch:
 
 def descendants(pid: int) -> Iterator[int]:
     """Yield the processes below ``pid``; psutil would read all processes of the machine."""
-    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = tasks.read_text().split()
-        except OSError:  # ended between two looks
-            continue
-        for child in map(int, children):
-            yield child
-            yield from descendants(child)
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))
+        children = [int(child) for task in tasks for child in task.read_text().split()]
+    except OSError:  # ended between two looks
+        return
+    for child in children:
+        yield child
+        yield from descendants(child)
 
 
 @contextmanager
