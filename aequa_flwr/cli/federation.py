@@ -58,6 +58,10 @@ class Size:
         )
 
 
+# Below a notebook's kernel colours are forced, and Flower colours its JSON.
+_UNCOLOURED = {"FORCE_COLOR": "", "CLICOLOR_FORCE": "", "NO_COLOR": "1", "TERM": "dumb"}
+
+
 @dataclass(frozen=True)
 class Connection:
     """A SuperLink by its name in Flower's configuration, and the environment that knows it."""
@@ -102,7 +106,7 @@ class Connection:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            env=dict(self.env),
+            env={**self.env, **_UNCOLOURED},
             check=False,
         )
         try:
