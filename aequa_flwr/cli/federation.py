@@ -331,6 +331,8 @@ def _environment(home: Path) -> dict[str, str]:
     # Ray's files go with ours at the end, unless its sockets' names would grow beyond 107 bytes.
     if len(str(home)) < 30:
         env["RAY_TMPDIR"] = str(home)
+    elif os.name == "posix":  # or it would take a TMPDIR that is as long
+        env.setdefault("RAY_TMPDIR", "/tmp")
     # A training step frees what the next one needs again: memory given back to the system has
     # to be cleared by it each time, which took a sixth of a step of the small CNN.
     env.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 * 2**20))
