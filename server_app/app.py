@@ -52,7 +52,7 @@ from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.state import RunState
 from aequa_flwr.strategy import AequaStrategy, Calibrate, Method, Rules
 from aequa_flwr.tracking import Trackers, load_trackers
-from aequa_flwr.training import ServerData, check_augmentation, choose_compute
+from aequa_flwr.training import ServerData, check_augmentation, choose_compute, keep_memory
 from aequa_flwr.wire import RewardTask
 from server_app.delivering import deliver_again
 
@@ -251,6 +251,7 @@ def _method(config: RunConfig, ladder: tuple[float, ...], *, comparable: bool) -
 def _server_data(config: RunConfig, data: FederatedData, network: SlimNetwork) -> ServerData | None:
     if not config.validation:
         return None
+    keep_memory()
     compute = choose_compute(config.device, config.precision)
     schema = data.dataset.schema
     held_out = compute.resident(data.dataset.train, schema, data.held_out)

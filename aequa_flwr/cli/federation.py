@@ -333,10 +333,6 @@ def _environment(home: Path) -> dict[str, str]:
         env["RAY_TMPDIR"] = str(home)
     elif os.name == "posix":  # or it would take a TMPDIR that is as long
         env.setdefault("RAY_TMPDIR", "/tmp")
-    # A training step frees what the next one needs again: memory given back to the system has
-    # to be cleared by it each time, which took a sixth of a step of the small CNN.
-    env.setdefault("MALLOC_MMAP_THRESHOLD_", str(32 * 2**20))
-    env.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**32))
     # Both can be set by the user; without a word nothing is sent anywhere.
     env.setdefault("FLWR_TELEMETRY_ENABLED", "0")
     env.setdefault("RAY_USAGE_STATS_ENABLED", "0")
