@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import EllipsisType
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +26,12 @@ K = TypeVar("K", bound=float)
 # record. The step is 2.3e-10, the distance between neighbouring float32 at 0.004.
 SCALE = 2.0**32
 _LIMIT = 2**63 - 1
+# Doubles from 2**20 to 2**21 are 2**-32 apart: adding this one rounds a value below 2**19 to the
+# step, half to even, and the bits of the sum count the steps. One addition is faster than
+# to scale, round and convert. A weight of half a million has diverged.
+_SHIFT = 1.5 * 2.0**20
+_SHIFT_BITS = int(np.float64(_SHIFT).view(np.int64))
+_LARGEST = 2.0**19
 # Entries that are worked on at a time.
 _BLOCK = 2**14
 
@@ -124,12 +129,25 @@ class RunningSum:
     """
 
     def __init__(self, layouts: Layouts) -> None:
-        self._total = MaskedSum(layouts)
+        self._layouts = layouts
+        self._sums: dict[str, Int64] = {}
+        self._weights: dict[float, int] = {}
+        self._level_weights: dict[int, int] = {}
+        self._count = self._bound = 0
+        # The width that was added last, and where such parameters belong.
+        self._places: tuple[float, dict[str, Int64]] | None = None
 
     @property
     def total(self) -> MaskedSum:
         """What has been added so far; its arrays are these, and change when more is added."""
-        return self._total
+        return MaskedSum(
+            self._layouts,
+            self._sums if self._count else {},
+            dict(sorted(self._weights.items())),
+            dict(sorted(self._level_weights.items())),
+            self._count,
+            self._bound,
+        )
 
     def add(
         self,
@@ -139,67 +157,61 @@ class RunningSum:
         levels: Collection[int] | None = None,
     ) -> None:
         """Add one participant's parameters, as MaskedSum.add does."""
-        total = self._total
         if weight < 1:
             raise AggregationError(f"the weight {weight} is not a positive integer")
-        if sub_params.keys() != total.layouts.keys():
-            odd = sorted(sub_params.keys() ^ total.layouts.keys())
+        if sub_params.keys() != self._layouts.keys():
+            odd = sorted(sub_params.keys() ^ self._layouts.keys())
             raise AggregationError(f"tensors missing or unknown: {', '.join(odd)}")
-        held = levels_held(total.layouts, width)
+        held = levels_held(self._layouts, width)
         rows = range(held) if levels is None else sorted(levels)
         if not all(0 <= row < held for row in rows):
             raise AggregationError(f"a level was trained that width {width:g} does not hold")
-        largest = max(
-            _largest(name, value, total.layouts[name], width, weight)
-            for name, value in sub_params.items()
-        )
-        bound = _bound_of(total.bound, largest)
+        places = self._places_of(width)
+        largest = max(_largest(n, value, places[n], width) for n, value in sub_params.items())
+        self._bound = _bound_of(self._bound, weight * (int(largest * SCALE) + 1))
         # Nothing can be refused from here on.
-        sums = self._arrays()
         for name, value in sub_params.items():
-            layout = total.layouts[name]
-            # A view, of a single number too.
-            within: tuple[slice | EllipsisType, ...] = (*prefix(layout, width), ...)
-            inside = sums[name][within]
-            if is_switchable(layout):
+            inside = places[name]
+            if is_switchable(self._layouts[name]):
                 for row in rows:
                     _add_fixed(inside[row : row + 1], value[row : row + 1], weight)
             else:
                 _add_fixed(inside, value, weight)
-        self._total = replace(
-            total,
-            sums=sums,
-            weights=_added(total.weights, {width: weight}),
-            level_weights=_added(total.level_weights, dict.fromkeys(rows, weight)),
-            count=total.count + 1,
-            bound=bound,
-        )
+        self._count_in({width: weight}, dict.fromkeys(rows, weight), 1)
 
     def merge(self, other: MaskedSum) -> None:
         """Add another sum; raises AggregationError, and nothing is added, on overflow."""
-        total = self._total
-        bound = _bound_of(total.bound, other.bound)
+        self._bound = _bound_of(self._bound, other.bound)
         if not other.count:
             return
-        sums = self._arrays()
+        places = self._places_of(1.0)
         for name, value in other.sums.items():
-            sums[name] += value
-        self._total = replace(
-            total,
-            sums=sums,
-            weights=_added(total.weights, other.weights),
-            level_weights=_added(total.level_weights, other.level_weights),
-            count=total.count + other.count,
-            bound=bound,
-        )
+            places[name] += value
+        self._count_in(other.weights, other.level_weights, other.count)
 
-    def _arrays(self) -> dict[str, Int64]:
-        if self._total.sums:
-            return dict(self._total.sums)
-        return {
-            name: np.zeros(shape_at(layout), dtype=np.int64)
-            for name, layout in self._total.layouts.items()
-        }
+    def _count_in(
+        self, weights: Mapping[float, int], level_weights: Mapping[int, int], count: int
+    ) -> None:
+        self._weights = _added(self._weights, weights)
+        self._level_weights = _added(self._level_weights, level_weights)
+        self._count += count
+
+    def _places_of(self, width: float) -> dict[str, Int64]:
+        """Return the prefixes of the sums that parameters of ``width`` are added to."""
+        if not self._sums:
+            self._sums = {
+                name: np.zeros(shape_at(layout), dtype=np.int64)
+                for name, layout in self._layouts.items()
+            }
+        if self._places is None or self._places[0] != width:
+            self._places = (
+                width,
+                {
+                    name: _inside(self._sums[name], prefix(layout, width))
+                    for name, layout in self._layouts.items()
+                },
+            )
+        return self._places[1]
 
 
 @dataclass(frozen=True)
@@ -248,7 +260,7 @@ def common_part(
 
 
 def _added(one: Mapping[K, int], other: Mapping[K, int]) -> dict[K, int]:
-    return {key: one.get(key, 0) + other.get(key, 0) for key in sorted({*one, *other})}
+    return {**one, **{key: one.get(key, 0) + weight for key, weight in other.items()}}
 
 
 def _bound_of(one: int, other: int) -> int:
@@ -257,15 +269,20 @@ def _bound_of(one: int, other: int) -> int:
     return one + other
 
 
-def _largest(name: str, value: NDArray, layout: Layout, width: float, weight: int) -> int:
-    """Return a magnitude that no integer of ``weight * value`` exceeds; refuses what has none."""
-    if value.shape != shape_at(layout, width):
+def _inside(sums: Int64, prefix: tuple[slice, ...]) -> Int64:
+    view: Int64 = sums[(*prefix, ...)]  # type: ignore[arg-type]  # the dots: a number's view, too
+    return view
+
+
+def _largest(name: str, value: NDArray, place: Int64, width: float) -> float:
+    """Return the largest magnitude of ``value``; refuses what cannot be added to ``place``."""
+    if value.shape != place.shape:
         raise AggregationError(f"{name} has shape {value.shape}, not that of width {width:g}")
-    largest = max(float(np.max(value, initial=0.0)), -float(np.min(value, initial=0.0)))
+    largest = max(float(value.max(initial=0.0)), -float(value.min(initial=0.0)))
     # Written so that it also refuses NaN, for which every comparison is false.
-    if not largest * SCALE * weight < _LIMIT:
+    if not largest < _LARGEST:
         raise AggregationError(f"{name} holds a value that is not finite or absurdly large")
-    return weight * (int(largest * SCALE) + 1)
+    return largest
 
 
 def _add_fixed(sums: Int64, value: NDArray, weight: int) -> None:
@@ -277,14 +294,13 @@ def _add_fixed(sums: Int64, value: NDArray, weight: int) -> None:
     if not value.ndim:
         sums, value = sums.reshape(1), value.reshape(1)
     rows = max(1, _BLOCK * len(value) // max(1, value.size))
-    scaled = np.empty((rows, *value.shape[1:]))
-    fixed = np.empty(scaled.shape, dtype=np.int64)
+    shifted = np.empty((rows, *value.shape[1:]))
     for start in range(0, len(value), rows):
         block = value[start : start + rows]
-        floats, integers = scaled[: len(block)], fixed[: len(block)]
-        np.multiply(block, SCALE, out=floats, dtype=np.float64)
-        np.rint(floats, out=floats)
-        np.copyto(integers, floats, casting="unsafe")
+        floats = shifted[: len(block)]
+        np.add(block, _SHIFT, out=floats, dtype=np.float64)
+        integers = floats.view(np.int64)
+        integers -= _SHIFT_BITS
         if weight != 1:
             integers *= weight
         sums[start : start + rows] += integers

@@ -9,8 +9,9 @@ from flwr.serverapp import Grid
 
 from aequa_flwr.wire import WireError
 
-# How often replies are looked for; Flower's own grids wait 0.1 s and more.
-POLL_S = 0.02
+# How often replies are looked for: after every hundredth of the time waited so far, within these.
+# Flower's own grids wait 0.1 s and more; looking takes time of a core that may train.
+POLL_S, _MOST_S = 0.02, 0.25
 
 
 def make_message(node: int, kind: str, server_round: int, content: RecordDict) -> Message:
@@ -45,17 +46,15 @@ class Exchange:
         What has not come after ``timeout_s`` is not yielded, nor is a second answer to a message;
         ``surplus`` has the nodes that sent one.
         """
-        deadline = time.monotonic() + timeout_s
+        since = time.monotonic()
+        deadline = since + timeout_s
         waiting = {node: deque(messages) for node, messages in queues.items()}
         pending: set[str] = set()
         ready = list(waiting)
         self._sent, self.surplus = {}, []
         while (ready or pending) and time.monotonic() < deadline:
             for node in ready:
-                if waiting[node]:
-                    for message_id in self._grid.push_messages([waiting[node].popleft()]):
-                        self._sent[message_id] = node
-                        pending.add(message_id)
+                pending |= self._send_next(node, waiting[node])
             ready = []
             for reply in self._grid.pull_messages(list(pending)) if pending else ():
                 asked = reply.metadata.reply_to_message_id
@@ -64,9 +63,19 @@ class Exchange:
                     continue
                 pending.discard(asked)
                 ready.append(self._sent[asked])
+                since = time.monotonic()
                 yield reply
             if pending and not ready:
-                time.sleep(POLL_S)
+                waited = time.monotonic() - since
+                time.sleep(min(_MOST_S, max(POLL_S, waited / 100)))
+
+    def _send_next(self, node: int, waiting: deque[Message]) -> set[str]:
+        """Send the node's next message, if there is one; return its id."""
+        if not waiting:
+            return set()
+        sent = set(self._grid.push_messages([waiting.popleft()]))
+        self._sent |= dict.fromkeys(sent, node)
+        return sent
 
     def sender(self, reply: Message) -> int:
         """Return the node that was asked: an error of Flower's own names another sender."""

@@ -15,4 +15,4 @@ def rng_for(seed: int, *scope: str | int) -> np.random.Generator:
     """
     # JSON keeps the scope ("a", "bc") apart from ("ab", "c"), and 1 apart from "1".
     digest = hashlib.sha256(json.dumps([seed, *scope]).encode()).digest()
-    return np.random.default_rng(np.frombuffer(digest, dtype="<u4").tolist())
+    return np.random.default_rng(np.frombuffer(digest, dtype="<u4").astype(np.uint32))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -48,6 +49,7 @@ from aequa_flwr.rewards import RewardCard, save_reward
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.network import SlimNetwork
 from aequa_flwr.slim.networks import build_network
+from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import Params, extract
 from aequa_flwr.state import RunState
 from aequa_flwr.strategy import AequaStrategy, Calibrate, Method, Rules
@@ -315,15 +317,20 @@ def _give_rewards(
     state = strategy.state
     lines = {line.name: line for line in keeper.record.participants if line.width is not None}
 
+    @cache  # thousands of participants share a few widths
+    def described(width: float) -> tuple[int, PlainLayer]:
+        return network.num_parameters(width), network.plain(width)
+
     def reward(name: str) -> tuple[RewardCard, Params]:
         width = lines[name].width or 1.0
+        num_parameters, layer = described(width)
         card = RewardCard(
             participant=name,
             width=width,
             accuracy=lines[name].reward_accuracy,
-            num_parameters=network.num_parameters(width),
+            num_parameters=num_parameters,
             dataset=dataset.name,
-            layer=network.plain(width),
+            layer=layer,
             schema=dataset.schema,
             run=keeper.folder.name,
         )

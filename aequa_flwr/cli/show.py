@@ -32,6 +32,8 @@ _STAGES = {
 }
 # Without a terminal a line is printed for each stage and then at most this often.
 _LINE_EVERY_S = 5.0
+# Nobody reads more in a terminal.
+_MOST_ROWS = 100
 # A grid takes hours or days.
 _GRID_LINE_EVERY_S = 30.0
 # The names of the bars that are always there.
@@ -194,7 +196,11 @@ def duration(seconds: float) -> str:
 
 def show_record(console: Console, record: RunRecord, folder: Path) -> None:
     """Print the table of participants, the measures, and where everything is."""
-    console.print(_table(participant_columns(record), participant_rows(record)))
+    rows = participant_rows(record)
+    console.print(_table(participant_columns(record), rows[:_MOST_ROWS]))
+    if len(rows) > _MOST_ROWS:
+        rest = f"{len(rows) - _MOST_ROWS:,} more participants are in the record and the report."
+        console.print(rest, highlight=False)
     console.print(_table(MEASURE_COLUMNS, measure_rows(record)))
     console.print(verdict(record), highlight=False, markup=False)
     if record.failures:

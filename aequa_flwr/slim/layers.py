@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -116,8 +117,9 @@ class _SlimAffine(SlimLayer):
     def forward(self, x: Tensor, width: float) -> Tensor:
         """Run on the slice of the weight that ``width`` holds."""
         outs, ins = self.extents(width)
-        bias = None if self.bias is None else self.bias[:outs]
-        weight = self.weight[:outs, :ins]
+        weight, bias = self.weight, self.bias
+        if weight.shape[:2] != (outs, ins):  # a slice of all is not free: its gradient is a copy
+            weight, bias = weight[:outs, :ins], None if bias is None else bias[:outs]
         return self.apply_affine(self.arranged(self.entering(x)), self.arranged(weight), bias)
 
     def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
@@ -386,7 +388,7 @@ class Composite(SlimLayer):
     def parts(self) -> Mapping[str, SlimLayer]:
         """The layers by their names in the state dict."""
 
-    @property
+    @cached_property
     def layouts(self) -> dict[str, Layout]:
         """The layouts of all parts."""
         return {

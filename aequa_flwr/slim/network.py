@@ -1,12 +1,13 @@
 """A slimmable network: slim layers in a row, and everything a run asks of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from aequa_flwr.errors import UserError
 from aequa_flwr.slim.layers import Composite, Shared, SlimLayer, Together
@@ -22,6 +23,8 @@ from aequa_flwr.slim.width import (
     prefix,
     widest_below,
 )
+
+_Prefixes = list[tuple[str, Tensor, tuple[slice, ...]]]
 
 
 class NetworkError(UserError):
@@ -39,6 +42,7 @@ class SlimNetwork(Composite):
         super().__init__()
         self.add_parts(layers)
         self._layers = dict(layers)
+        self._prefixes: tuple[float, _Prefixes] | None = None
 
     @property
     def parts(self) -> Mapping[str, SlimLayer]:
@@ -107,7 +111,7 @@ class SlimNetwork(Composite):
             )
         return levels
 
-    @property
+    @cached_property
     def has_levels(self) -> bool:
         """Whether its widths must come from a ladder: it has switchable BatchNorm."""
         return ladder_of(self.layouts) is not None
@@ -116,6 +120,11 @@ class SlimNetwork(Composite):
         """Return the level whose BatchNorm ``width`` uses; None without BatchNorm."""
         held = levels_held(self.layouts, width)
         return held - 1 if held else None
+
+    @cached_property
+    def trainable(self) -> tuple[nn.Parameter, ...]:
+        """What training moves, in a fixed order; found once, as the prefixes are."""
+        return tuple(self.parameters())
 
     def draw(
         self, rng: np.random.Generator, p_min: float, width: float, count: int
@@ -147,19 +156,35 @@ class SlimNetwork(Composite):
 
     def load(self, sub_params: Params, width: float = 1.0) -> None:
         """Copy tensors of ``width`` into the prefixes in place; the rest stays as it is."""
-        layouts = self.layouts
         with torch.no_grad():
-            for name, tensor in self.state_dict(keep_vars=True).items():
-                value = torch.from_numpy(sub_params[name])
-                tensor[prefix(layouts[name], width)].copy_(value)
+            for name, tensor, held in self._prefixes_of(width):
+                tensor[held].copy_(torch.from_numpy(sub_params[name]))
 
     def dump(self, width: float = 1.0) -> dict[str, NDArray]:
         """Return copies of the tensors of the sub-network of ``width``."""
-        layouts = self.layouts
         return {
-            name: np.array(tensor[prefix(layouts[name], width)].cpu().numpy(), order="C")
-            for name, tensor in self.state_dict().items()
+            name: np.array(tensor.detach()[held].cpu().numpy(), order="C")
+            for name, tensor, held in self._prefixes_of(width)
         }
+
+    def _prefixes_of(self, width: float) -> _Prefixes:
+        """Return each tensor with its name and the prefix that a sub-network of ``width`` holds.
+
+        Kept for the width that was asked for last: thousands of participants are loaded and
+        dumped one after the other, and walking all layers takes as long as a step of training.
+        """
+        if self._prefixes is None or self._prefixes[0] != width:
+            tensors = self.state_dict(keep_vars=True)
+            found = [(name, t, prefix(self.layouts[name], width)) for name, t in tensors.items()]
+            self._prefixes = width, found
+        return self._prefixes[1]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Move or convert all tensors: what is kept of the old ones is forgotten."""
+        self._prefixes = None
+        self.__dict__.pop("trainable", None)
+        moved: Self = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return moved
 
 
 def _run(layers: Iterable[SlimLayer], x: Tensor, width: float) -> Tensor:

@@ -2,9 +2,10 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 # Far above the error of a product of two doubles, far below one channel of any real layer.
 _ROUNDING_SLACK = 1e-6
@@ -100,7 +101,7 @@ def distinct_widths(layouts: Layouts, p_min: float, p_max: float) -> tuple[float
     widths give the same network; the upper end stands for it, so the last is ``p_max`` itself
     or the same network as ``p_max``.
     """
-    fulls = sorted(channel_counts(layouts))
+    fulls = tuple(sorted(channel_counts(layouts)))
     widths: list[float] = []
     seen: set[tuple[int, ...]] = set()
     for width in (*(step for step in _steps(fulls) if p_min <= step < p_max), p_max):
@@ -116,7 +117,9 @@ def widest_below(layouts: Layouts, width: float) -> float:
 
     Every width above it, up to ``width``, gives the same sub-network.
     """
-    below = [step for step in _steps(channel_counts(layouts)) if step < width - _ROUNDING_SLACK]
+    below = [
+        step for step in _steps(tuple(channel_counts(layouts))) if step < width - _ROUNDING_SLACK
+    ]
     return max(below, default=0.0)
 
 
@@ -125,7 +128,8 @@ def channel_counts(layouts: Layouts) -> set[int]:
     return {axis.full for layout in layouts.values() for axis in layout if isinstance(axis, Axis)}
 
 
-def _steps(fulls: Iterable[int]) -> list[float]:
+@cache  # Fractions are slow, and local training asks for the same ones in every epoch
+def _steps(fulls: tuple[int, ...]) -> list[float]:
     """Return the widths at which some layer has exactly a whole number of channels, ascending."""
     # Fractions, because 8/16 and 13/26 must be one step, and 1/3 and 2/6.
     return [

@@ -23,7 +23,8 @@ class Resident:
 
     Raw bytes are a quarter of the inputs, and on the CPU they are the mapped pages of a file
     that all processes share: a participant there is a list of ``rows``, not a copy.
-    ``shift`` and ``scale`` are those of one example, ready to broadcast.
+    ``shift`` and ``scale`` are those of one example, ready to broadcast; where nothing is to be
+    ``normalised`` they are 0 and 1.
     """
 
     x: Tensor
@@ -32,6 +33,7 @@ class Resident:
     kind: Kind
     shift: Tensor
     scale: Tensor
+    normalised: bool = True
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -52,7 +54,8 @@ class Resident:
         x = self.x[rows]
         if self.kind != "tokens":
             x = x.to(torch.float32)
-            x = (x.div_(255) if self.kind == "images" else x).sub_(self.shift).div_(self.scale)
+            x = x.div_(255) if self.kind == "images" else x
+            x = x.sub_(self.shift).div_(self.scale) if self.normalised else x
         return x, self.y[rows]
 
 
@@ -89,6 +92,7 @@ class Compute:
             schema.kind,
             torch.tensor(schema.mean or (0.0,), device=self.device).view(axes),
             torch.tensor(schema.std or (1.0,), device=self.device).view(axes),
+            normalised=bool(schema.mean or schema.std),
         )
 
 

@@ -1,6 +1,8 @@
 """Local training (paper, Algorithm 1): each batch at the widest width and at a random one."""
 
+import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,8 +83,9 @@ def train_locally(
     loss stops being finite.
     """
     network.load(received, width)
-    network.train()
-    optimizer = Momentum(network.parameters(), plan.momentum)
+    if not network.training:  # which would walk all layers again
+        network.train()
+    optimizer = Momentum(network.trainable, plan.momentum)
     total = torch.zeros((), device=compute.device)
     num_steps = 0
     widths = {width}
@@ -92,30 +95,36 @@ def train_locally(
             if plan.augmented:
                 x = crop_and_flip(x, data.black, rng)
             widths.add(narrow or width)
-            optimizer.clear()
-            try:
-                with compute.autocast():
-                    loss, wide_loss = sandwich_loss(
-                        network, x, y, width, narrow, distillation=plan.distillation
-                    )
-            except ValueError as error:  # torch: "Expected more than 1 value per channel"
-                if not network.has_levels or len(y) > 1:
-                    raise
-                raise TrainingError(
-                    "BatchNorm cannot normalise a single example; the participant needs two, and "
-                    "batch-size must be above 1"
-                ) from error
+            with _normalisable(network, y), compute.autocast():
+                loss, wide_loss = sandwich_loss(
+                    network, x, y, width, narrow, distillation=plan.distillation
+                )
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             if plan.clip_norm:
-                torch.nn.utils.clip_grad_norm_(network.parameters(), plan.clip_norm)
+                torch.nn.utils.clip_grad_norm_(network.trainable, plan.clip_norm)
             optimizer.step(rate)
             total += wide_loss.detach()
             num_steps += 1
-    if not torch.isfinite(total):
+    loss_sum = float(total)
+    if not math.isfinite(loss_sum):
         raise TrainingError("the loss is no longer a finite number; lower the learning rate")
     layouts = network.layouts
     levels = {levels_held(layouts, w) - 1 for w in widths} if network.has_levels else ()
-    return LocalResult(network.dump(width), float(total) / num_steps, tuple(sorted(levels)))
+    return LocalResult(network.dump(width), loss_sum / num_steps, tuple(sorted(levels)))
+
+
+@contextmanager
+def _normalisable(network: SlimNetwork, y: Tensor) -> Iterator[None]:
+    """Say in our own words what BatchNorm cannot do with a single example of a single pixel."""
+    try:
+        yield
+    except ValueError as error:  # torch: "Expected more than 1 value per channel"
+        if not network.has_levels or len(y) > 1:
+            raise
+        raise TrainingError(
+            "BatchNorm cannot normalise a single example; the participant needs two, and "
+            "batch-size must be above 1"
+        ) from error
 
 
 def sandwich_loss(

@@ -17,22 +17,25 @@ class Momentum:
         self._parameters = list(parameters)
         self._momentum = momentum
         self._velocities: dict[int, Tensor] = {}
-
-    def clear(self) -> None:
-        """Forget all gradients."""
         for parameter in self._parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """Move every parameter that has a gradient; the others, and their momentum, stay."""
-        moved = [(i, p, p.grad) for i, p in enumerate(self._parameters) if p.grad is not None]
-        if not moved:
+        """Move every parameter that has a gradient, which it uses up; the others stay as they are.
+
+        So does their momentum.
+        """
+        indices = [i for i, tensor in enumerate(self._parameters) if tensor.grad is not None]
+        if not indices:
             return
-        steps = [grad for _, _, grad in moved]
+        moved = [self._parameters[i] for i in indices]
+        steps = [tensor.grad for tensor in moved if tensor.grad is not None]
+        for tensor in moved:
+            tensor.grad = None
         if self._momentum:
-            steps = self._accelerate([i for i, _, _ in moved], steps)
-        torch._foreach_add_([parameter for _, parameter, _ in moved], steps, alpha=-rate)
+            steps = self._accelerate(indices, steps)
+        torch._foreach_add_(moved, steps, alpha=-rate)
 
     def _accelerate(self, indices: list[int], grads: list[Tensor]) -> list[Tensor]:
         old = [(i, grad) for i, grad in zip(indices, grads, strict=True) if i in self._velocities]
@@ -41,6 +44,6 @@ class Momentum:
             torch._foreach_mul_(velocities, self._momentum)
             torch._foreach_add_(velocities, [grad for _, grad in old])
         for i, grad in zip(indices, grads, strict=True):
-            if i not in self._velocities:
-                self._velocities[i] = grad.clone()
+            # The first gradient is nobody else's any more: it becomes the momentum itself.
+            self._velocities.setdefault(i, grad)
         return [self._velocities[i] for i in indices]

@@ -1,6 +1,7 @@
 """Laws of the masked sum, against entry-by-entry averages written with loops."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def full(value: float) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.floa
     return {k: np.full(shape, value, dtype=np.float32) for k, shape in SHAPES.items()}
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, 2.0**19, -(2.0**19)])
 def test_a_value_that_cannot_be_summed_is_refused(value: float) -> None:
     before = fold([(1, 1.0, 1)])
     with pytest.raises(AggregationError, match="not finite or absurdly large"):
@@ -132,9 +133,25 @@ def test_a_value_that_cannot_be_summed_is_refused(value: float) -> None:
 
 
 def test_an_overflow_is_refused_before_it_happens() -> None:
-    almost = MaskedSum(LAYOUTS).add(full(2.0**30))
+    almost = MaskedSum(LAYOUTS).add(full(2.0**18), weight=2**12)
     with pytest.raises(AggregationError, match="overflows"):
-        almost.add(full(2.0**30))
+        almost.add(full(2.0**18), weight=2**12)
+    with pytest.raises(AggregationError, match="overflows"):
+        MaskedSum(LAYOUTS).add(full(2.0**18), weight=2**13)
+
+
+@given(
+    st.lists(
+        st.floats(-(2.0**18), 2.0**18, width=32) | st.floats(-(2.0**-20), 2.0**-20, width=32),
+        min_size=1,
+    ),
+    st.integers(1, 1000),
+)
+def test_values_are_rounded_half_to_even_to_the_step(values: list[float], weight: int) -> None:
+    running = RunningSum({"x": (len(values),)})
+    running.add({"x": np.array(values, dtype=np.float32)}, weight=weight)
+    expected = [weight * round(Fraction(value) * 2**32) for value in values]
+    assert running.total.sums["x"].tolist() == expected
 
 
 @pytest.mark.parametrize("weight", [0, -1])

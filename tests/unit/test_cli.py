@@ -258,6 +258,16 @@ def test_the_tables_and_paths_are_shown(tmp_path: Path) -> None:
         assert word in text
 
 
+def test_thousands_of_participants_are_not_all_listed(tmp_path: Path) -> None:
+    file = io.StringIO()
+    record = make_record([0.2 + person / 6_000 for person in range(3_597)])
+    show_record(Console(file=file, width=120), record, tmp_path)
+    names = [line.name for line in record.participants]
+    assert names[99] in file.getvalue()
+    assert names[100] not in file.getvalue()
+    assert "3,497 more participants are in the record and the report." in file.getvalue()
+
+
 def test_the_tables_of_every_kind_of_run_are_shown(tmp_path: Path) -> None:
     for case in ("compared", "participation", "no validation", "data size"):
         file = io.StringIO()

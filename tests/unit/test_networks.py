@@ -1,5 +1,6 @@
 """The paper's networks against its counts and torch's own; a user's own network."""
 
+import copy
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,25 @@ def test_counts_are_those_of_the_docstrings(name: str, schema: Schema, count: in
     network = build_network(name, schema)
     assert network.num_parameters() == count
     assert f"{count:,}" in (BUILDERS[name].__doc__ or "")
+
+
+@pytest.mark.parametrize("name", ["small-cnn", "resnet18"])  # without buffers, and with them
+def test_a_network_that_was_moved_or_copied_is_loaded_and_dumped_itself(name: str) -> None:
+    schema = replace(IMAGES, shape=(3, 8, 8))
+    network = build_network(name, schema)
+    before = network.dump()  # by now it knows where its tensors are
+    assert len(network.trainable) == len(list(network.parameters()))
+    copied, moved = copy.deepcopy(network), network.double()
+    zeros = {key: np.zeros_like(value) for key, value in before.items()}
+    for one in (copied, moved):
+        one.load(zeros)
+        assert not any(tensor.any() for tensor in one.state_dict().values())
+        one.load(before)
+        for key, tensor in one.state_dict().items():
+            assert np.array_equal(tensor.numpy(), before[key])
+            assert np.array_equal(one.dump()[key], before[key])
+        assert all(a is b for a, b in zip(one.trainable, one.parameters(), strict=True))
+    assert {tensor.dtype for tensor in moved.state_dict().values()} == {torch.float64}
 
 
 def torchvision_resnet18() -> nn.Module:

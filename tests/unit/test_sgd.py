@@ -20,7 +20,6 @@ def test_steps_equal_torchs_to_the_bit(momentum: float) -> None:
     reference = torch.optim.SGD(theirs, lr=1.0, momentum=momentum, foreach=True)
     for step, rate in enumerate((0.1, 0.1, 0.03, 0.7, 1e-4, 0.1)):
         reference.param_groups[0]["lr"] = rate
-        optimizer.clear()
         reference.zero_grad(set_to_none=True)
         for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
             # The last comes late, and pauses in between: its momentum must not move.
@@ -42,11 +41,18 @@ def test_without_any_gradient_nothing_moves() -> None:
     assert torch.equal(parameter, torch.ones(3))
 
 
-def test_clearing_forgets_gradients() -> None:
+def test_gradients_are_used_once() -> None:
     parameter = torch.ones(3, requires_grad=True)
-    parameter.grad = torch.ones(3)
-    Momentum([parameter], 0.9).clear()
+    parameter.grad = torch.ones(3)  # left by somebody else
+    optimizer = Momentum([parameter], 0.9)
     assert parameter.grad is None
+    (2 * parameter).sum().backward()
+    optimizer.step(0.1)
+    assert parameter.grad is None
+    # What comes next must not be added to the gradient that the momentum is made of.
+    (2 * parameter).sum().backward()
+    optimizer.step(0.1)
+    assert torch.allclose(parameter, torch.full((3,), 1 - 0.2 - 0.38))
 
 
 def test_a_round_of_training_imports_no_compiler() -> None:
