@@ -1,5 +1,6 @@
 """Masked averaging as a monoid: sums that can be built in any order and any place."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -32,8 +33,8 @@ _LIMIT = 2**63 - 1
 _SHIFT = 1.5 * 2.0**20
 _SHIFT_BITS = int(np.float64(_SHIFT).view(np.int64))
 _LARGEST = 2.0**19
-# Entries that are worked on at a time.
-_BLOCK = 2**14
+# Entries that are worked on at a time, and the size of a small network.
+_BLOCK, _SMALL = 2**14, 2**18
 
 
 class AggregationError(ValueError):
@@ -130,6 +131,8 @@ class RunningSum:
 
     def __init__(self, layouts: Layouts) -> None:
         self._layouts = layouts
+        # All sums side by side, and each tensor's part of it.
+        self._whole: Int64 = np.zeros(0, dtype=np.int64)
         self._sums: dict[str, Int64] = {}
         self._weights: dict[float, int] = {}
         self._level_weights: dict[int, int] = {}
@@ -166,17 +169,16 @@ class RunningSum:
         rows = range(held) if levels is None else sorted(levels)
         if not all(0 <= row < held for row in rows):
             raise AggregationError(f"a level was trained that width {width:g} does not hold")
-        places = self._places_of(width)
-        largest = max(_largest(n, value, places[n], width) for n, value in sub_params.items())
+        addends = self._addends(sub_params, width)
+        largest = max(_largest(name, value) for name, value, _ in addends)
         self._bound = _bound_of(self._bound, weight * (int(largest * SCALE) + 1))
         # Nothing can be refused from here on.
-        for name, value in sub_params.items():
-            inside = places[name]
-            if is_switchable(self._layouts[name]):
+        for name, value, place in addends:
+            if held and is_switchable(self._layouts[name]):
                 for row in rows:
-                    _add_fixed(inside[row : row + 1], value[row : row + 1], weight)
+                    _add_fixed(place[row : row + 1], value[row : row + 1], weight)
             else:
-                _add_fixed(inside, value, weight)
+                _add_fixed(place, value, weight)
         self._count_in({width: weight}, dict.fromkeys(rows, weight), 1)
 
     def merge(self, other: MaskedSum) -> None:
@@ -189,6 +191,20 @@ class RunningSum:
             places[name] += value
         self._count_in(other.weights, other.level_weights, other.count)
 
+    def _addends(self, sub_params: Params, width: float) -> list[tuple[str, NDArray, Int64]]:
+        """Return what is to be added to what, by name; refuses what has another shape."""
+        places = self._places_of(width)
+        for name, value in sub_params.items():
+            if value.shape != places[name].shape:
+                shape = f"{name} has shape {value.shape}"
+                raise AggregationError(f"{shape}, not that of width {width:g}")
+        switchable = any(map(is_switchable, self._layouts.values()))
+        if width < 1.0 or switchable or self._whole.size > _SMALL:
+            return [(name, value, places[name]) for name, value in sub_params.items()]
+        # As one: tensor by tensor a small network would cost more in calls than in sums.
+        values = np.concatenate([sub_params[name].ravel() for name in self._layouts])
+        return [("a tensor", values, self._whole)]
+
     def _count_in(
         self, weights: Mapping[float, int], level_weights: Mapping[int, int], count: int
     ) -> None:
@@ -199,9 +215,13 @@ class RunningSum:
     def _places_of(self, width: float) -> dict[str, Int64]:
         """Return the prefixes of the sums that parameters of ``width`` are added to."""
         if not self._sums:
+            shapes = {name: shape_at(layout) for name, layout in self._layouts.items()}
+            stops = np.cumsum([math.prod(shape) for shape in shapes.values()]).tolist()
+            self._whole = np.zeros(stops[-1] if stops else 0, dtype=np.int64)
+            parts = np.split(self._whole, stops[:-1])
             self._sums = {
-                name: np.zeros(shape_at(layout), dtype=np.int64)
-                for name, layout in self._layouts.items()
+                name: part.reshape(shape)
+                for (name, shape), part in zip(shapes.items(), parts, strict=False)
             }
         if self._places is None or self._places[0] != width:
             self._places = (
@@ -274,10 +294,8 @@ def _inside(sums: Int64, prefix: tuple[slice, ...]) -> Int64:
     return view
 
 
-def _largest(name: str, value: NDArray, place: Int64, width: float) -> float:
-    """Return the largest magnitude of ``value``; refuses what cannot be added to ``place``."""
-    if value.shape != place.shape:
-        raise AggregationError(f"{name} has shape {value.shape}, not that of width {width:g}")
+def _largest(name: str, value: NDArray) -> float:
+    """Return the largest magnitude of ``value``; refuses what cannot be summed."""
     largest = max(float(value.max(initial=0.0)), -float(value.min(initial=0.0)))
     # Written so that it also refuses NaN, for which every comparison is false.
     if not largest < _LARGEST:

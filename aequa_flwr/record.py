@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,6 +15,9 @@ from aequa_flwr.files import write_whole
 from aequa_flwr.rewards import Measures, Rewarded, measure_fairness
 from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.server_data import Measured
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SCHEMA_VERSION = 2
 RECORD_FILE, REWARDS_FOLDER, REPORT_FILE = "record.json", "rewards", "report.html"
@@ -263,9 +266,19 @@ def _rewarded_held_out(p: ParticipantRecord, unit: Unit) -> Rewarded | None:
 
 
 def save_record(folder: Path, record: RunRecord) -> None:
-    """Write record.json to ``folder``; a reader never sees half of it."""
-    text = json.dumps(asdict(record), indent=2, allow_nan=False) + "\n"
+    """Write record.json to ``folder``; a reader never sees half of it.
+
+    In one line while the run goes on: with thousands of participants, lines take longer than all
+    else between two rounds.
+    """
+    indent = None if record.status == "running" else 2
+    text = json.dumps(record, indent=indent, allow_nan=False, default=_parts) + "\n"
     write_whole(folder / RECORD_FILE, text)
+
+
+def _parts(value: "DataclassInstance") -> dict[str, object]:
+    """Return what a dataclass holds; unlike asdict, without a copy of everything below it."""
+    return {part.name: getattr(value, part.name) for part in fields(value)}
 
 
 def load_record(run: Path | str) -> RunRecord:

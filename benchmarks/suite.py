@@ -32,11 +32,11 @@ def sections() -> Iterator[tuple[str, str, Iterator[Row]]]:
     """Yield (title, command, rows); rows are measured when they are asked for."""
     yield (
         "An Aequa round beside a FedAvg round",
-        "round_ratio.py --repeats 7",
-        round_ratio.rows(list(HOMES), 7),
+        "round_ratio.py --repeats 5",
+        round_ratio.rows(list(HOMES), 5),
     )
     yield "A simulated round beside a plain PyTorch loop", "simulated.py", simulated.rows(3)
-    yield "Hosted participants", "simulated.py", simulated.hosting_rows(3)
+    yield "Hosted participants", "simulated.py", simulated.hosting_rows(2)
     yield "Folding updates", "fold.py", fold.rows(15)
     yield "Memory of the server", "server_memory.py", server_memory.rows()
     yield "Allocation", "allocation.py", allocation.rows()

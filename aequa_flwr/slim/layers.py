@@ -89,7 +89,7 @@ class _SlimAffine(SlimLayer):
         self.out_axis = out_axis
 
     def arranged(self, x: Tensor) -> Tensor:
-        """Return inputs or weights as ``apply_affine`` takes them fastest."""
+        """Return inputs or weights as ``apply_affine`` takes them fastest; the full weight is."""
         return x
 
     def entering(self, x: Tensor) -> Tensor:
@@ -116,11 +116,12 @@ class _SlimAffine(SlimLayer):
 
     def forward(self, x: Tensor, width: float) -> Tensor:
         """Run on the slice of the weight that ``width`` holds."""
-        outs, ins = self.extents(width)
         weight, bias = self.weight, self.bias
-        if weight.shape[:2] != (outs, ins):  # a slice of all is not free: its gradient is a copy
+        if width < 1.0:  # a slice of all is not free: its gradient is a copy
+            outs, ins = self.extents(width)
             weight, bias = weight[:outs, :ins], None if bias is None else bias[:outs]
-        return self.apply_affine(self.arranged(self.entering(x)), self.arranged(weight), bias)
+            weight = self.arranged(weight)
+        return self.apply_affine(self.arranged(self.entering(x)), weight, bias)
 
     def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
         """Run at all widths for the price of the widest."""

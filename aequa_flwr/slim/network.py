@@ -20,11 +20,12 @@ from aequa_flwr.slim.width import (
     distinct_widths,
     ladder_of,
     levels_held,
-    prefix,
+    shape_at,
     widest_below,
 )
 
-_Prefixes = list[tuple[str, Tensor, tuple[slice, ...]]]
+# None is the whole tensor: to slice it takes longer than to copy a small one.
+_Prefixes = list[tuple[str, Tensor, tuple[slice, ...] | None]]
 
 
 class NetworkError(UserError):
@@ -158,12 +159,13 @@ class SlimNetwork(Composite):
         """Copy tensors of ``width`` into the prefixes in place; the rest stays as it is."""
         with torch.no_grad():
             for name, tensor, held in self._prefixes_of(width):
-                tensor[held].copy_(torch.from_numpy(sub_params[name]))
+                inside = tensor if held is None else tensor[held]
+                inside.copy_(torch.from_numpy(sub_params[name]))
 
     def dump(self, width: float = 1.0) -> dict[str, NDArray]:
         """Return copies of the tensors of the sub-network of ``width``."""
         return {
-            name: np.array(tensor.detach()[held].cpu().numpy(), order="C")
+            name: np.array((tensor if held is None else tensor[held]).numpy(force=True), order="C")
             for name, tensor, held in self._prefixes_of(width)
         }
 
@@ -174,8 +176,11 @@ class SlimNetwork(Composite):
         dumped one after the other, and walking all layers takes as long as a step of training.
         """
         if self._prefixes is None or self._prefixes[0] != width:
-            tensors = self.state_dict(keep_vars=True)
-            found = [(name, t, prefix(self.layouts[name], width)) for name, t in tensors.items()]
+            found: _Prefixes = []
+            for name, tensor in self.state_dict(keep_vars=True).items():
+                shape = shape_at(self.layouts[name], width)
+                held = None if shape == tensor.shape else tuple(map(slice, shape))
+                found.append((name, tensor, held))
             self._prefixes = width, found
         return self._prefixes[1]
 
