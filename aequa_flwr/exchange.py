@@ -1,8 +1,8 @@
 """Messages to nodes and their replies, on Flower's grid."""
 
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
@@ -40,15 +40,17 @@ class Exchange:
         self._sent: dict[str, int] = {}
         self.surplus: list[int] = []
 
-    def ask(self, queues: Mapping[int, Sequence[Message]], timeout_s: float) -> Iterator[Message]:
+    def ask(self, queues: Mapping[int, Iterable[Message]], timeout_s: float) -> Iterator[Message]:
         """Send each node its messages, one at a time, and yield replies as they arrive.
+
+        A message is taken from its queue when it is sent: none needs to be in memory before.
 
         What has not come after ``timeout_s`` is not yielded, nor is a second answer to a message;
         ``surplus`` has the nodes that sent one.
         """
         since = time.monotonic()
         deadline = since + timeout_s
-        waiting = {node: deque(messages) for node, messages in queues.items()}
+        waiting = {node: iter(messages) for node, messages in queues.items()}
         pending: set[str] = set()
         ready = list(waiting)
         self._sent, self.surplus = {}, []
@@ -69,11 +71,11 @@ class Exchange:
                 waited = time.monotonic() - since
                 time.sleep(min(_MOST_S, max(POLL_S, waited / 100)))
 
-    def _send_next(self, node: int, waiting: deque[Message]) -> set[str]:
+    def _send_next(self, node: int, waiting: Iterator[Message]) -> set[str]:
         """Send the node's next message, if there is one; return its id."""
-        if not waiting:
-            return set()
-        sent = set(self._grid.push_messages([waiting.popleft()]))
+        sent = {
+            one for message in islice(waiting, 1) for one in self._grid.push_messages([message])
+        }
         self._sent |= dict.fromkeys(sent, node)
         return sent
 

@@ -150,10 +150,11 @@ def _ask(
 ) -> Iterator[tuple[tuple[str, ...], Message]]:
     """Send each node the task of each of its parts; yield replies and the names they are about."""
     left = {node: deque(of_node) for node, of_node in parts.items()}
-    queues = {
-        node: [make_message(node, kind, server_round, task(names)) for names in of_node]
-        for node, of_node in parts.items()
-    }
+
+    def messages(node: int) -> Iterator[Message]:
+        return (make_message(node, kind, server_round, task(names)) for names in parts[node])
+
+    queues = {node: messages(node) for node in parts}
     for reply in exchange.ask(queues, timeout_s):
         # A node has one message at a time, so its replies come in the order it was asked.
         yield left[exchange.sender(reply)].popleft(), reply

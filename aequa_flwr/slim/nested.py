@@ -81,12 +81,7 @@ class SplitSum(Function):
             # What every width sees that has these inputs.
             while waiting and waiting[-1][0][1] == ctx.stops[k]:
                 (outs, _), gradient = waiting.pop()
-                if total is None:
-                    total = gradient
-                    continue
-                # A copy the first time, for the gradient that came in is not ours to change.
-                total = total.clone() if total is gradients[-1] else total
-                total[:, :outs] += gradient
+                total = gradient if total is None else _with_added(total, gradient, outs)
             assert total is not None
             # The first inputs are everybody's, and so is the bias.
             wanted = True, ctx.has_bias and k == 0
@@ -147,6 +142,17 @@ def _finished(total: Tensor, outs: int, bias: Tensor | None, *, last: bool) -> T
         return head if last else head.clone()
     along = bias[:outs].view(-1, *[1] * (total.dim() - 2))
     return head.add_(along) if last else head + along
+
+
+def _with_added(total: Tensor, gradient: Tensor, outs: int) -> Tensor:
+    """Return ``total`` with ``gradient`` added to its first ``outs`` channels.
+
+    In one pass, into memory of its own: a gradient that came in is not ours to change.
+    """
+    result = torch.empty_like(total)
+    torch.add(total[:, :outs], gradient, out=result[:, :outs])
+    result[:, outs:] = total[:, outs:]
+    return result
 
 
 def _unfilled(weight: Tensor, outs: int, ins: int) -> Tensor:
