@@ -32,6 +32,10 @@ class RecordError(UserError):
     """A record that cannot be read."""
 
 
+class NewerRecordError(RecordError):
+    """A record that a later version of this project wrote."""
+
+
 @dataclass(frozen=True)
 class HeldOutAccuracies:
     """The same numbers of one participant on the data nothing was chosen on."""
@@ -295,14 +299,22 @@ def load_record(run: Path | str) -> RunRecord:
     except OSError as error:
         raise RecordError(f"{path} cannot be read; is {run} the folder of a run?") from error
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path} is not a whole record; it may be truncated.") from error
+        raise RecordError(
+            f"{path} is not a whole record; it may be truncated: `aequa run --resume` makes it "
+            "anew from the run's checkpoints."
+        ) from error
     return parse_record(content, str(path))
 
 
 def load_if_readable(run: Path) -> RunRecord | None:
-    """Return the record of ``run``; None where there is none, or it cannot be read."""
+    """Return the record of ``run``; None where there is none, or it is damaged.
+
+    Raises NewerRecordError: what cannot be understood is not to be replaced.
+    """
     try:
         return load_record(run)
+    except NewerRecordError:
+        raise
     except RecordError:
         return None
 
@@ -311,7 +323,7 @@ def parse_record(content: object, where: str) -> RunRecord:
     """Return the record that ``content``, decoded JSON, is; RecordError names ``where``."""
     schema = content.get("schema") if isinstance(content, dict) else None
     if isinstance(schema, int) and schema > SCHEMA_VERSION:
-        raise RecordError(
+        raise NewerRecordError(
             f"{where} is of a newer version ({schema}); update aequa-flwr to read it."
         )
     try:

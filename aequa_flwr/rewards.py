@@ -152,7 +152,10 @@ def load_tensors(folder: Path, card: RewardCard) -> Params:
         content = path.read_bytes()
         checked = _after_header(content) if packed else content
         if hashlib.sha256(checked).hexdigest() != card.sha256:
-            raise RewardError(f"{path} is not the file that its card is of; it may be truncated.")
+            raise RewardError(
+                f"{path} is not the file that its card is of; it may be truncated or "
+                "damaged: get the reward again."
+            )
         tensors: Params = load(content)
         return tensors
     except OSError as error:

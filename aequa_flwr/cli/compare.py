@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -74,22 +75,47 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _show(console: Console, compared: Comparison) -> None:
-    # Without vertical rules there is room for a column more.
-    table = Table(*compared.columns, highlight=False, box=box.SIMPLE, pad_edge=False)
-    num_measures = len(compared.columns) - compared.num_settings
-    roomy = 7 * compared.num_settings + 10 * num_measures < console.width
-    for i, column in enumerate(table.columns):
-        column.overflow = "fold"  # a name cut short names nobody
-        if i >= compared.num_settings:
-            column.justify = "right"
-            column.min_width = 7 if roomy else None  # a number broken in two is hard to read
-    for i, row in enumerate(compared.rows):
-        # Names are text, not rich's markup.
-        cells = (
-            Text(cell, style="bold" if j in row.best else "") for j, cell in enumerate(row.cells)
-        )
-        last = row.is_mean or i + 1 == len(compared.rows)
-        table.add_row(*cells, end_section=last)
+    # Names are text, not rich's markup. Bold alone is lost in a file.
+    rows = [
+        [
+            Text(f"{cell} *", style="bold") if j in row.best else Text(cell)
+            for j, cell in enumerate(row.cells)
+        ]
+        for row in compared.rows
+    ]
+    table = _runs_as_rows(compared, rows)
+    if _width(console, table) > console.width:
+        turned = _runs_as_columns(compared, rows)
+        table = turned if _width(console, turned) <= console.width else table
     console.print(table)
     for text in compared.notes:
         console.print(text, highlight=False, markup=False)
+
+
+def _runs_as_rows(compared: Comparison, rows: Sequence[Sequence[Text]]) -> Table:
+    table = _empty_table(compared.columns, compared.num_settings)
+    for i, (cells, row) in enumerate(zip(rows, compared.rows, strict=True)):
+        table.add_row(*cells, end_section=row.is_mean or i + 1 == len(rows))
+    return table
+
+
+def _runs_as_columns(compared: Comparison, rows: Sequence[Sequence[Text]]) -> Table:
+    table = _empty_table([compared.columns[0], *(row.cells[0] for row in compared.rows)], 1)
+    for j, name in enumerate(compared.columns[1:], 1):
+        table.add_row(name, *(row[j] for row in rows), end_section=j + 1 == compared.num_settings)
+    return table
+
+
+def _empty_table(columns: Sequence[str], num_words: int) -> Table:
+    """Return a table whose first columns are words and the others numbers."""
+    # Without vertical rules there is room for a column more.
+    table = Table(*map(escape, columns), highlight=False, box=box.SIMPLE, pad_edge=False)
+    for i, column in enumerate(table.columns):
+        column.overflow = "fold"  # a name cut short names nobody
+        column.justify = "right" if i >= num_words else "left"
+    return table
+
+
+def _width(console: Console, table: Table) -> int:
+    """Return how wide the table is with nothing broken."""
+    return console.measure(table, options=console.options.update(max_width=10_000)).maximum

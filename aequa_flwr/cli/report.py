@@ -56,7 +56,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="write a page for each participant to DIR that shows its own place and nothing of "
-        "the others, so that each can be sent its own; files that are there already are kept",
+        "the others, so that each can be sent its own; if a page is there already, none is written",
     )
     parser.set_defaults(command=report_command)
 

@@ -84,7 +84,7 @@ def _takes(schema: Schema) -> str:
     if schema.kind == "images" and len(schema.shape) == 3:
         channels, height, width = schema.shape
         what = f"images of {height} x {width} pixels, {channels} channel{'s' * (channels > 1)}"
-        return f"{what}, {_normalised(schema, '(x / 255 - mean) / std')}"
+        return f"{what} of 0 to 255, {_normalised(schema, '(x / 255 - mean) / std')}"
     what = " x ".join(str(side) for side in schema.shape)
     return (
         f"{what} numbers ({math.prod(schema.shape):,}), {_normalised(schema, '(x - mean) / std')}"

@@ -72,7 +72,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
     add("--participation", help="; ".join(form.text for form in PARTICIPATIONS.values()))
     add(
         "--contribution",
-        help=f"one of {', '.join(METHODS)} (default standalone), with options as kind:key=value",
+        help=f"one of {', '.join(METHODS)} (default standalone), with options as kind:key=value; "
+        "or your own as package.module:Class",
     )
     add("--reward", help="post-training (default) or training-time")
     add("--seed", help="the seed of everything random (default 1)")

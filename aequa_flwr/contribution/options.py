@@ -9,6 +9,7 @@ from aequa_flwr.contribution.estimator import ContributionError, ContributionEst
 from aequa_flwr.contribution.fedfaim import FedFaim
 from aequa_flwr.contribution.fedsv import FedSV
 from aequa_flwr.contribution.gtg_shapley import GtgShapley
+from aequa_flwr.contribution.own import own_estimator
 from aequa_flwr.contribution.participation import Participation
 from aequa_flwr.contribution.shapfed import ShapFed
 from aequa_flwr.contribution.standalone import Standalone
@@ -34,7 +35,13 @@ def option_names(kind: str) -> tuple[str, ...]:
 
 
 def build_estimator(text: str) -> ContributionEstimator:
-    """Return the method that a setting names; raises ContributionError that says what is wrong."""
+    """Return the method that a setting names; raises ContributionError that says what is wrong.
+
+    It is one of ours, or a user's own as ``package.module:Class``.
+    """
+    kind, colon, tail = text.partition(":")
+    if colon and kind not in METHODS and "=" not in tail:
+        return own_estimator(text)
     return _CHOICE.build(text)
 
 

@@ -19,7 +19,7 @@ from aequa_flwr.checkpoint import (
     reopen_run,
 )
 from aequa_flwr.config import RunConfig
-from aequa_flwr.record import RunRecord, Status, save_record
+from aequa_flwr.record import RecordError, RunRecord, Status, save_record
 from aequa_flwr.state import Failure, RoundLog, RunState
 from aequa_flwr.training.server_data import Measured
 
@@ -184,6 +184,17 @@ def test_a_completed_run_is_not_resumed(tmp_path: Path, status: Status) -> None:
         return
     with pytest.raises(CheckpointError, match="is completed; there is nothing to resume"):
         reopen_run(checkpoint)
+
+
+def test_a_record_of_a_newer_version_is_not_replaced(tmp_path: Path) -> None:
+    saved(tmp_path, FULL)
+    path = tmp_path / "record.json"
+    save_record(tmp_path, RunRecord("completed", "", CONFIG.to_record(), {}))
+    newer = path.read_text(encoding="utf-8").replace('"schema": 2', '"schema": 99')
+    path.write_text(newer, encoding="utf-8")
+    with pytest.raises(RecordError, match=r"of a newer version \(99\); update aequa-flwr"):
+        reopen_run(load_checkpoint(tmp_path))
+    assert path.read_text(encoding="utf-8") == newer
 
 
 def test_a_write_that_fails_leaves_the_last_one_alone(

@@ -212,6 +212,25 @@ def test_a_narrow_terminal_cuts_no_name(
     assert "\N{HORIZONTAL ELLIPSIS}" not in out
 
 
+@pytest.mark.parametrize("columns", [80, 160])
+def test_nothing_is_cut_off_where_it_is_compared(
+    capsys: Capture, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    record = CASES["10"]
+    runs = [run]
+    for name, change in (("skewed", {"partition": "label-skew:3"}), ("seeded", {"seed": 99})):
+        runs.append(tmp_path / name)
+        runs[-1].mkdir()
+        save_record(runs[-1], replace(record, config={**record.config, **change}))
+    code, out, _ = run_main(capsys, "compare", *map(str, runs))
+    assert code == 0
+    words = out.split()
+    for word in ("Partition", "Seed", "Accuracy", "Pearson", "MCG", "CGS", "IPR", "label-skew:3"):
+        assert word in words
+    assert max(map(len, out.splitlines())) <= columns
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [((), "give two or more"), (("--output", "x"), "--output needs a --format")],
