@@ -55,11 +55,8 @@ def goal_text(row: Row) -> str:
     """Return the goal in words, and whether a ratio misses it."""
     if not row.goal[:1].isdigit():
         return row.goal
-    numbers = [text.split()[0] for text in (row.value, row.goal)]
-    try:
-        missed = float(numbers[0]) > float(numbers[1])
-    except ValueError:  # a time in other units
-        missed = False
+    ratio = row.value.replace(".", "").isdigit() and row.goal.replace(".", "").isdigit()
+    missed = ratio and float(row.value) > float(row.goal)
     return f"at most {row.goal}" + ": **missed**" * missed
 
 
