@@ -6,7 +6,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-from aequa_flwr.cli.federation import Connection, user_environment
+from aequa_flwr.cli.federation import Connection, FederationError, user_environment
 from aequa_flwr.cli.show import ProgressView
 from aequa_flwr.config import RunConfig
 from aequa_flwr.errors import UserError
@@ -15,6 +15,8 @@ from aequa_flwr.record import REPORT_FILE, RunRecord, load_if_readable, load_rec
 
 COMPLETED = "finished:completed"
 _POLL_S = 0.2
+# How long a SuperLink of real nodes may be away, and how often it is asked meanwhile.
+_PATIENCE_S, _ASK_AGAIN_S = 90.0, 3.0
 
 
 class InterruptedRunError(UserError):
@@ -23,11 +25,19 @@ class InterruptedRunError(UserError):
     exit_code = 130
 
 
-def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: ProgressView) -> str:
+def watch(
+    connection: Connection,
+    run_id: int,
+    folder: Path,
+    log: Path,
+    view: ProgressView,
+    patience_s: float = 0.0,
+) -> str:
     """Show progress until the run ends; returns Flower's word for how it ended.
 
     A record that says failed ends it too: Ray may go on trying for minutes after that. Flower's
-    log of the run goes to the file ``log``.
+    log of the run goes to the file ``log``. A SuperLink that cannot be reached is asked again for
+    ``patience_s``.
     """
     started = time.time()
     reader = ProgressReader(folder)
@@ -39,7 +49,7 @@ def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: Pr
         for progress in reader.new():
             view.show(progress)
         if over:
-            status = connection.status(run_id)
+            status = _status(connection, run_id, patience_s)
             if status.startswith("finished"):
                 return status
             follower = connection.follow(run_id, log)  # the stream broke, the run did not
@@ -49,6 +59,17 @@ def watch(connection: Connection, run_id: int, folder: Path, log: Path, view: Pr
         if _written_since(folder / REPORT_FILE, started) and load_record(folder).status == "failed":
             return "failed"
         time.sleep(_POLL_S)
+
+
+def _status(connection: Connection, run_id: int, patience_s: float) -> str:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return connection.status(run_id)
+        except FederationError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_ASK_AGAIN_S)
 
 
 def _written_since(path: Path, then: float) -> bool:
@@ -70,7 +91,13 @@ def follow_connected(
     run_id = connection.submit(config, None)
     log = Path(tempfile.mkdtemp(prefix="aequa-")) / "run.log"
     try:
-        return watch(connection, run_id, folder, log, view), log
+        return watch(connection, run_id, folder, log, view, _PATIENCE_S), log
+    except FederationError as error:
+        raise FederationError(
+            f"{error} The run may go on without this command: `aequa watch "
+            f"{shlex.quote(str(folder))}` on the server shows it. If it has ended: "
+            f"{how_to_go_on(folder, name)}"
+        ) from error
     except KeyboardInterrupt:
         connection.stop(run_id)
         raise InterruptedRunError(
