@@ -1,5 +1,6 @@
 """A user's own contribution method: taken as it is, or refused with what is wrong with it."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +44,20 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     return f"{module}:Method"
 
 
-def test_a_whole_run_is_rewarded_by_it(tmp_path: Path, written: str) -> None:
+def test_a_whole_run_is_rewarded_by_that_of_the_documentation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "your-own.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(# my_methods\.py.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "my_methods.py").write_text(code, encoding="utf-8")
+    monkeypatch.setenv(IMPORT_PATH, str(tmp_path))
     run_in_process(
-        tmp_path / "run", num_nodes=2, contribution=written, rounds=2, behaviour="honest,zeros"
+        tmp_path / "run",
+        num_nodes=2,
+        contribution="my_methods:LongestUpdates",
+        measure_alone=True,
+        rounds=2,
+        behaviour="honest,zeros",
     )
     record = record_of(tmp_path / "run")
     assert record["contribution_unit"] == "score"
