@@ -67,6 +67,8 @@ def report_command(options: argparse.Namespace, console: Console) -> int:
     record = load_record(options.run)
     folder = options.run if options.run.is_dir() else options.run.parent
     if options.personal is not None:
+        if options.personal.is_file():
+            raise UserError(f"{options.personal} is a file; name a folder for the pages.")
         number = write_personal_pages(record, options.personal)
         _say(console, f"{number:,} pages are in {options.personal}, one for each participant.")
     if options.format is not None or options.open:
