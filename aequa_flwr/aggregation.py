@@ -146,8 +146,8 @@ class RunningSum:
         return MaskedSum(
             self._layouts,
             self._sums if self._count else {},
-            dict(sorted(self._weights.items())),
-            dict(sorted(self._level_weights.items())),
+            self._weights,
+            self._level_weights,
             self._count,
             self._bound,
         )
@@ -169,7 +169,7 @@ class RunningSum:
         rows = range(held) if levels is None else sorted(levels)
         if not all(0 <= row < held for row in rows):
             raise AggregationError(f"a level was trained that width {width:g} does not hold")
-        addends = self._addends(sub_params, width)
+        addends = self._addends(sub_params, width, apart=bool(held))
         largest = max(_largest(name, value) for name, value, _ in addends)
         self._bound = _bound_of(self._bound, weight * (int(largest * SCALE) + 1))
         # Nothing can be refused from here on.
@@ -183,23 +183,27 @@ class RunningSum:
 
     def merge(self, other: MaskedSum) -> None:
         """Add another sum; raises AggregationError, and nothing is added, on overflow."""
-        self._bound = _bound_of(self._bound, other.bound)
         if not other.count:
             return
+        self._bound = _bound_of(self._bound, other.bound)
         places = self._places_of(1.0)
         for name, value in other.sums.items():
             places[name] += value
         self._count_in(other.weights, other.level_weights, other.count)
 
-    def _addends(self, sub_params: Params, width: float) -> list[tuple[str, NDArray, Int64]]:
-        """Return what is to be added to what, by name; refuses what has another shape."""
+    def _addends(
+        self, sub_params: Params, width: float, *, apart: bool
+    ) -> list[tuple[str, NDArray, Int64]]:
+        """Return what is to be added to what, by name; refuses what has another shape.
+
+        ``apart``: tensor by tensor, as BatchNorm needs, of which only some rows are added.
+        """
         places = self._places_of(width)
         for name, value in sub_params.items():
             if value.shape != places[name].shape:
                 shape = f"{name} has shape {value.shape}"
                 raise AggregationError(f"{shape}, not that of width {width:g}")
-        switchable = any(map(is_switchable, self._layouts.values()))
-        if width < 1.0 or switchable or self._whole.size > _SMALL:
+        if apart or width < 1.0 or self._whole.size > _SMALL:
             return [(name, value, places[name]) for name, value in sub_params.items()]
         # As one: tensor by tensor a small network would cost more in calls than in sums.
         values = np.concatenate([sub_params[name].ravel() for name in self._layouts])
@@ -280,7 +284,7 @@ def common_part(
 
 
 def _added(one: Mapping[K, int], other: Mapping[K, int]) -> dict[K, int]:
-    return {**one, **{key: one.get(key, 0) + weight for key, weight in other.items()}}
+    return {key: one.get(key, 0) + other.get(key, 0) for key in sorted({*one, *other})}
 
 
 def _bound_of(one: int, other: int) -> int:

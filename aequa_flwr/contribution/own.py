@@ -64,12 +64,12 @@ def _what_is_wrong(estimator: ContributionEstimator) -> str:
         updates=updates if needs.updates else {},
         score=_score if needs.updates else None,
     )
-    ledger = estimator.begin(Opening(_SIZES, np.array([0.5, 0.6, np.nan]), seed=1))
-    for stage, after in (("begin", ledger), ("after_round", None)):
-        now = estimator.after_round(ledger, evidence) if after is None else after
-        if not all(isinstance(value, np.ndarray) for value in now.values()):
+    before = estimator.begin(Opening(_SIZES, np.array([0.5, 0.6, np.nan]), seed=1))
+    after = estimator.after_round(before, evidence)
+    for stage, ledger in (("begin", before), ("after_round", after)):
+        if not all(isinstance(value, np.ndarray) for value in ledger.values()):
             return f"has a {stage} whose ledger holds other things than NumPy arrays"
-        values = np.asarray(estimator.contributions(now))
+        values = np.asarray(estimator.contributions(ledger))
         if values.shape != _SIZES.shape or values.dtype.kind not in "fiu":
             return "has contributions that are not one number for each participant"
     return ""

@@ -154,6 +154,13 @@ def test_values_are_rounded_half_to_even_to_the_step(values: list[float], weight
     assert running.total.sums["x"].tolist() == expected
 
 
+def test_a_sum_of_nobody_leaves_no_trace_whatever_it_says_of_itself() -> None:
+    running = RunningSum(LAYOUTS)
+    running.merge(MaskedSum(LAYOUTS, bound=2**63 - 1))
+    running.add(full(1.0))
+    assert same(running.total, MaskedSum(LAYOUTS).add(full(1.0)))
+
+
 @pytest.mark.parametrize("weight", [0, -1])
 def test_a_weight_must_be_positive(weight: int) -> None:
     with pytest.raises(AggregationError, match="positive"):
