@@ -1,8 +1,9 @@
-"""Seconds of a convolution's gradients that is cut at some of its inputs, over those of it uncut.
+"""Seconds of a convolution that is cut at some of its inputs, over those of it uncut.
 
     python benchmarks/cut_convolution.py
 
-The second convolution of large-cnn, which the one-pass sandwich cuts where the narrow width ends.
+The second convolution of large-cnn, which the one-pass sandwich cuts where the narrow width ends;
+and the gradient of its inputs by their number, which is why it is computed in stretches.
 """
 
 from itertools import pairwise
@@ -10,30 +11,53 @@ from itertools import pairwise
 import torch
 from ratio import Work, interleaved, ratio_row
 
-from aequa_flwr.slim.layers import SlimConv2d
+from aequa_flwr.slim.layers import Shared, SlimConv2d
+from aequa_flwr.slim.width import Axis
 from aequa_flwr.training import keep_memory
 
 _BATCH, _INPUTS, _OUTPUTS, _SIDE = 128, 32, 64, 16
+_REPEATS = 9
 
 
 def main() -> None:
     torch.set_num_threads(1)
     keep_memory()
     layer = SlimConv2d(_INPUTS, _OUTPUTS, 5, padding=2)
-    x = torch.randn(_BATCH, _INPUTS, _SIDE, _SIDE)
+    x = layer.arranged(torch.randn(_BATCH, _INPUTS, _SIDE, _SIDE)).requires_grad_()
     gradient = layer.arranged(torch.randn(_BATCH, _OUTPUTS, _SIDE, _SIDE))
-    weight = layer.weight.detach()
+    wanted = [x, layer.weight]
 
-    def gradients(*cuts: int) -> Work:
-        edges = [0, *cuts, _INPUTS]
-        parts = [
-            (layer.arranged(x[:, a:b]), layer.arranged(weight[:, a:b])) for a, b in pairwise(edges)
+    def cut(inputs: int) -> Work:
+        shared, widths = Shared(x, Axis(_INPUTS)), (inputs / _INPUTS, 1.0)
+        outs, _ = layer.extents(widths[0])
+        gradients = [layer.arranged(gradient[:, :outs]), gradient]
+
+        def work() -> None:
+            outputs = layer.forward_shared(shared, widths)
+            assert isinstance(outputs, tuple)
+            torch.autograd.grad(outputs, wanted, gradients)
+
+        return work
+
+    def uncut() -> None:
+        torch.autograd.grad(layer(x, 1.0), wanted, gradient)
+
+    for inputs in (8, 10, 12, 16, 20, 21, 24, 27, 30):
+        taken = interleaved({"cut": cut(inputs), "uncut": uncut}, _REPEATS)
+        what = f"forward and backward, cut after {inputs} of {_INPUTS} inputs"
+        print(ratio_row(what, taken["cut"], taken["uncut"]), flush=True)
+
+    def of_inputs(*edges: int) -> Work:
+        parts = [(b - a, layer.arranged(layer.weight.detach()[:, a:b])) for a, b in pairwise(edges)]
+        return lambda: [
+            layer.input_gradient(gradient, weight, torch.Size((_BATCH, n, _SIDE, _SIDE)))
+            for n, weight in parts
         ]
-        return lambda: [layer.affine_gradients(gradient, *part, (True, False)) for part in parts]
 
-    for cut in (8, 10, 12, 16, 20, 21, 24, 27, 30):
-        taken = interleaved({"cut": gradients(cut), "uncut": gradients()}, 5)
-        print(ratio_row(f"cut after {cut} of {_INPUTS} inputs", taken["cut"], taken["uncut"]))
+    for edges in ([0, 8], [0, 12], [0, 16], [0, 20], [0, 24], [0, 28], [0, 16, 32], [0, 24, 32]):
+        taken = interleaved({"some": of_inputs(*edges), "all": of_inputs(0, _INPUTS)}, _REPEATS)
+        what = f"gradient of inputs {' to '.join(map(str, edges))} / of all {_INPUTS} at once"
+        print(ratio_row(what, taken["some"], taken["all"]), flush=True)
 
 
 if __name__ == "__main__":

@@ -86,10 +86,9 @@ def main() -> None:
         "A goal is what this project asked of itself before it measured.",
         "",
         "A step of small-cnn, on digits of 8 x 8, takes 2 ms, most of it what torch's calls cost "
-        "whatever they compute; a second width has more calls. In large-cnn the second convolution "
-        "is cut where the narrow width ends: torch computes channels in blocks of 8, and where the "
-        "cut is not at a multiple of 8, its gradients take 1.15 to 1.20 times as long as uncut "
-        "(`python benchmarks/cut_convolution.py`).",
+        "whatever they compute; a second width has more calls. A convolution that is cut where a "
+        "narrow width ends has its gradients computed in the blocks of 8 channels in which torch "
+        "computes (`python benchmarks/cut_convolution.py`).",
     ]
     options.output.write_text("\n".join([*head, *text, ""]), encoding="utf-8")
     print(f"\n{minutes:.0f} minutes; written to {options.output}")

@@ -1,21 +1,25 @@
 """Layers that run at any width on views of one set of full tensors."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.grad import conv2d_input
 
-from aequa_flwr.slim.nested import Apart, Gradients, SplitSum
+from aequa_flwr.slim.nested import Apart, SplitSum
 from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import Axis, Layout, Levels, channels
 
 # The widths of a network with BatchNorm (paper, appendix B): 0.25, 0.30, ..., 1.00.
 LADDER = tuple(step / 20 for step in range(5, 21))
+# Channels that a convolution computes at once.
+_BLOCK = 8
 # The torch layers that treat each channel alone and hold nothing.
 CHANNELWISE = (
     *("ReLU", "GELU", "Tanh", "Sigmoid", "Flatten"),
@@ -96,15 +100,23 @@ class _SlimAffine(SlimLayer):
         """Return what of the inputs is needed."""
         return x
 
+    def stretches(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
+        """Return stretches that cover inputs ``start`` to ``stop``; their gradients are fastest."""
+        return [(start, stop)]
+
     @abstractmethod
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Apply torch's own function to arranged inputs and weights."""
 
     @abstractmethod
-    def affine_gradients(
-        self, gradient: Tensor, x: Tensor, weight: Tensor, wanted: tuple[bool, bool]
-    ) -> Gradients:
-        """Return the gradients of inputs, weight and bias; ``wanted`` are the first, the last."""
+    def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
+        """Return the gradient of inputs of the size ``inputs`` from that of the output."""
+
+    @abstractmethod
+    def weight_gradient(
+        self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
+    ) -> Tensor | None:
+        """Write the gradient of the weight to ``out``, or add it; return the bias's if wanted."""
 
     def extents(self, width: float) -> tuple[int, int]:
         """Return (outputs, inputs) at ``width``."""
@@ -213,26 +225,45 @@ class SlimConv2d(_SlimAffine):
         """Convolve."""
         return F.conv2d(x, weight, bias, *self._steps)
 
-    def affine_gradients(
-        self, gradient: Tensor, x: Tensor, weight: Tensor, wanted: tuple[bool, bool]
-    ) -> Gradients:
-        """Return them from torch's own backward of a convolution."""
+    def stretches(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
+        """Cut where the blocks end in which oneDNN computes, torch's library on a CPU.
+
+        One input of a block costs as much as all, one that is cut costs more, and beyond three
+        blocks at once each is slower (`benchmarks/cut_convolution.py`).
+        """
+        edges = [*range(start // _BLOCK * _BLOCK, stop, 3 * _BLOCK), -(-stop // _BLOCK) * _BLOCK]
+        return pairwise(edges)
+
+    def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
+        """Convolve back."""
         stride, padding = self._steps
-        of_input, of_bias = wanted
-        gradients: Gradients = torch.ops.aten.convolution_backward(
+        result: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
+            inputs, weight, self.arranged(gradient), stride=stride, padding=padding
+        )
+        return result
+
+    def weight_gradient(
+        self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
+    ) -> Tensor | None:
+        """Take them from torch's own backward of a convolution: the bias's comes for nothing."""
+        stride, padding = self._steps
+        of_weight: Tensor
+        bias: Tensor | None
+        _, of_weight, bias = torch.ops.aten.convolution_backward(
             self.arranged(gradient),
             x,
-            weight,
-            bias_sizes=[len(weight)] if of_bias else None,
+            out,  # for its shape
+            bias_sizes=[len(out)] if of_bias else None,
             stride=[stride, stride],
             padding=[padding, padding],
             dilation=[1, 1],
             transposed=False,
             output_padding=[0, 0],
             groups=1,
-            output_mask=[of_input, True, of_bias],
+            output_mask=[False, True, of_bias],
         )
-        return gradients
+        _ = out.add_(of_weight) if add else out.copy_(of_weight)
+        return bias
 
     def plain(self, width: float) -> PlainLayer:
         """Return the torch.nn.Conv2d of this width."""
@@ -272,16 +303,16 @@ class SlimLinear(_SlimAffine):
         """Multiply."""
         return F.linear(x, weight, bias)
 
-    def affine_gradients(
-        self, gradient: Tensor, x: Tensor, weight: Tensor, wanted: tuple[bool, bool]
-    ) -> Gradients:
-        """Multiply by the other factor."""
-        of_input, of_bias = wanted
-        return (
-            gradient @ weight if of_input else None,
-            gradient.t() @ x,
-            gradient.sum(dim=0) if of_bias else None,
-        )
+    def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
+        """Multiply by the weights."""
+        return gradient @ weight
+
+    def weight_gradient(
+        self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
+    ) -> Tensor | None:
+        """Multiply by the inputs."""
+        torch.addmm(out, gradient.t(), x, beta=float(add), out=out)
+        return gradient.sum(dim=0) if of_bias else None
 
     def plain(self, width: float) -> PlainLayer:
         """Return the torch.nn.Linear of this width."""

@@ -4,16 +4,14 @@ Left to autograd, every slice of a weight costs a gradient of full size filled w
 another pass to add it up, which slowed a step of the larger CNN by several per cent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
-
-# Of inputs, weight and bias; None for what nobody wants.
-Gradients = tuple[Tensor | None, Tensor, Tensor | None]
 
 
 class Affine(Protocol):
@@ -25,13 +23,16 @@ class Affine(Protocol):
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Return the outputs (n, out, ...)."""
 
-    def affine_gradients(
-        self, gradient: Tensor, x: Tensor, weight: Tensor, wanted: tuple[bool, bool]
-    ) -> Gradients:
-        """Return the gradients of inputs, weight and bias from that of the output.
+    def stretches(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
+        """Return stretches that cover inputs ``start`` to ``stop``; their gradients are fastest."""
 
-        ``wanted`` says whether those of the inputs and of a bias are; the weight's is always.
-        """
+    def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
+        """Return the gradient of inputs of the size ``inputs`` from that of the output."""
+
+    def weight_gradient(
+        self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
+    ) -> Tensor | None:
+        """Write the gradient of the weight to ``out``, or add it; return the bias's if wanted."""
 
 
 # (outputs, inputs) of each width, ascending.
@@ -51,47 +52,51 @@ class SplitSum(Function):
         """Return the outputs of each width."""
         widest = sizes[-1][0]
         stops = sorted({ins for _, ins in sizes})
-        parts: dict[int, tuple[Tensor, Tensor]] = {}
+        parts: list[Tensor] = []
         outputs: list[Tensor] = []
         total: Tensor | None = None
         start = 0
         for stop in stops:
-            part = layer.arranged(x[:, start:stop]), layer.arranged(weight[:widest, start:stop])
-            more = layer.apply_affine(*part, None)
+            part = layer.arranged(x[:, start:stop])
+            more = layer.apply_affine(part, layer.arranged(weight[:widest, start:stop]), None)
             total = more if total is None else total.add_(more)
-            parts[stop], start = part, stop
+            parts.append(part)
+            start = stop
             for outs in (outs for outs, ins in sizes if ins == stop):
                 outputs.append(_finished(total, outs, bias, last=len(outputs) + 1 == len(sizes)))
-        ctx.layer, ctx.sizes, ctx.stops = layer, sizes, stops
-        ctx.has_bias, ctx.full = bias is not None, weight
-        ctx.save_for_backward(*(tensor for stop in stops for tensor in parts[stop]))
+        ctx.layer, ctx.sizes, ctx.stops, ctx.has_bias = layer, sizes, stops, bias is not None
+        ctx.inputs = x.shape
+        ctx.save_for_backward(weight, *parts)
         return tuple(outputs)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
         """Return the gradients of weight, bias and input: sums over all widths."""
-        saved = ctx.saved_tensors
-        of_weight = _unfilled(ctx.full, *ctx.sizes[-1])
+        weight, *parts = ctx.saved_tensors
+        of_weight = _unfilled(weight, *ctx.sizes[-1])
         of_bias: Tensor | None = None
-        of_inputs: list[Tensor] = []
-        total: Tensor | None = None
+        totals: list[Tensor] = []
         waiting = list(zip(ctx.sizes, gradients, strict=True))
         for k in reversed(range(len(ctx.stops))):
             # What every width sees that has these inputs.
+            total = totals[0] if totals else None
             while waiting and waiting[-1][0][1] == ctx.stops[k]:
                 (outs, _), gradient = waiting.pop()
                 total = gradient if total is None else _with_added(total, gradient, outs)
             assert total is not None
+            totals.insert(0, total)
+            start, stop = ctx.stops[k - 1] if k else 0, ctx.stops[k]
             # The first inputs are everybody's, and so is the bias.
-            wanted = True, ctx.has_bias and k == 0
-            of_x, of_part, of_bias = ctx.layer.affine_gradients(
-                total, *saved[2 * k : 2 * k + 2], wanted
+            of_bias = ctx.layer.weight_gradient(
+                total,
+                parts[k],
+                of_weight[: total.shape[1], start:stop],
+                add=False,
+                of_bias=ctx.has_bias and k == 0,
             )
-            of_inputs.insert(0, of_x)
-            start = ctx.stops[k - 1] if k else 0
-            of_weight[: len(of_part), start : ctx.stops[k]] = of_part
-        return None, None, of_weight, _padded(of_bias, ctx.full), torch.cat(of_inputs, dim=1)
+        of_x = _of_inputs(ctx.layer, weight, ctx.inputs, ctx.stops, totals)
+        return None, None, of_weight, _padded(of_bias, weight), of_x
 
 
 class Apart(Function):
@@ -118,20 +123,23 @@ class Apart(Function):
         """Return the gradients of weight, bias and each input."""
         saved = ctx.saved_tensors
         of_inputs: list[Tensor | None] = []
-        of_weight: Tensor | None = None
+        of_weight = _unfilled(ctx.full, *ctx.sizes[-1])
         of_bias: Tensor | None = None
         for k in reversed(range(len(ctx.sizes))):
-            wanted = ctx.needs_input_grad[4 + k], ctx.has_bias
-            of_x, more, more_bias = ctx.layer.affine_gradients(
-                gradients[k], *saved[2 * k : 2 * k + 2], wanted
+            gradient, (x, weight) = gradients[k], saved[2 * k : 2 * k + 2]
+            wanted = ctx.needs_input_grad[4 + k]
+            of_inputs.insert(
+                0, ctx.layer.input_gradient(gradient, weight, x.shape) if wanted else None
             )
-            of_inputs.insert(0, of_x)
-            if of_weight is None:
-                of_weight, of_bias = _padded(more, ctx.full), _padded(more_bias, ctx.full)
-                continue
-            of_weight[: more.shape[0], : more.shape[1]] += more
-            if of_bias is not None and more_bias is not None:
-                of_bias[: len(more_bias)] += more_bias
+            outs, ins = ctx.sizes[k]
+            head = of_weight[:outs, :ins]
+            more = ctx.layer.weight_gradient(
+                gradient, x, head, add=bool(k + 1 < len(ctx.sizes)), of_bias=ctx.has_bias
+            )
+            if of_bias is None:
+                of_bias = _padded(more, ctx.full)
+            else:
+                of_bias[:outs] += more
         return None, None, of_weight, of_bias, *of_inputs
 
 
@@ -142,6 +150,26 @@ def _finished(total: Tensor, outs: int, bias: Tensor | None, *, last: bool) -> T
         return head if last else head.clone()
     along = bias[:outs].view(-1, *[1] * (total.dim() - 2))
     return head.add_(along) if last else head + along
+
+
+def _of_inputs(
+    layer: Affine,
+    weight: Tensor,
+    inputs: torch.Size,
+    stops: Sequence[int],
+    totals: Sequence[Tensor],
+) -> Tensor:
+    """Return the gradient of ``inputs``: up to each stop from what those see that have them."""
+    count, widest, *rest = inputs
+    parts: list[Tensor] = []
+    for total, (start, stop) in zip(totals, pairwise([0, *stops]), strict=True):
+        for first, end in layer.stretches(start, stop):
+            last = min(end, widest)
+            part = layer.arranged(weight[: total.shape[1], first:last])
+            size = torch.Size((count, last - first, *rest))
+            of_part = layer.input_gradient(total, part, size)
+            parts.append(of_part[:, max(start - first, 0) : stop - first])
+    return torch.cat(parts, dim=1)
 
 
 def _with_added(total: Tensor, gradient: Tensor, outs: int) -> Tensor:
@@ -162,12 +190,9 @@ def _unfilled(weight: Tensor, outs: int, ins: int) -> Tensor:
 
 
 def _padded(part: Tensor | None, weight: Tensor) -> Tensor | None:
-    """Return the gradient of ``weight``, or of its bias, of which ``part`` is the prefix."""
-    if part is None:
-        return None
-    full = weight if part.dim() > 1 else weight.detach().flatten(1)[:, 0]
-    if part.shape == full.shape:
+    """Return the gradient of the bias beside ``weight`` of which ``part`` is the head."""
+    if part is None or len(part) == len(weight):
         return part
-    result = torch.zeros_like(full)
-    result[tuple(map(slice, part.shape))] = part
+    result = part.new_zeros(len(weight))
+    result[: len(part)] = part
     return result

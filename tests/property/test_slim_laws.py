@@ -15,6 +15,7 @@ from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim import Axis, Layouts, Params, embed, extract, shape_at
 from aequa_flwr.slim.layers import (
     Channelwise,
+    Shared,
     SlimBatchNorm2d,
     SlimConv2d,
     SlimLinear,
@@ -152,6 +153,32 @@ def test_one_pass_gradients_equal_two_pass_gradients(name: str, pair: list[float
         F.cross_entropy(network(x, width), y).backward()  # type: ignore[no-untyped-call]
     for parameter, gradient in gradients(network).items():
         torch.testing.assert_close(one_pass[parameter], gradient, rtol=3e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["convolution", "linear"])
+@settings(max_examples=40, deadline=None)
+@given(inputs=st.integers(1, 70), widths=st.lists(WIDTH, min_size=1, max_size=4).map(sorted))
+def test_a_layer_cut_at_several_widths_has_the_sum_of_their_gradients(
+    kind: str, inputs: int, widths: list[float]
+) -> None:
+    torch.manual_seed(inputs)
+    layer: SlimConv2d | SlimLinear
+    if kind == "convolution":
+        layer = SlimConv2d(inputs, 13, 3, padding=1).double()
+        full = torch.randn(2, inputs, 4, 5, dtype=torch.float64)
+    else:
+        layer = SlimLinear(inputs, 13, in_block=3).double()
+        full = torch.randn(2, inputs * 3, dtype=torch.float64)
+    assert layer.in_axis is not None
+    x = full[:, : layer.in_axis.extent(widths[-1])].requires_grad_()
+    apart = [layer(x[:, : layer.in_axis.extent(width)], width) for width in widths]
+    together = layer.forward_shared(Shared(x, layer.in_axis), widths)
+    assert isinstance(together, tuple)
+    incoming = [torch.randn_like(output) for output in apart]
+    wanted = [x, *layer.parameters()]
+    expected = torch.autograd.grad(apart, wanted, incoming)
+    for found, right in zip(torch.autograd.grad(together, wanted, incoming), expected, strict=True):
+        torch.testing.assert_close(found, right)
 
 
 def gradients(network: nn.Module) -> dict[str, torch.Tensor]:
