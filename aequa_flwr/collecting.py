@@ -96,6 +96,7 @@ def collect(
             collected.fold(part)
         except AggregationError as error:
             collected.refused |= dict.fromkeys((line.name for line in part.trained), str(error))
+        del part  # or it would stay while the next one is read
     return collected
 
 
@@ -117,6 +118,8 @@ def _usable(
             collected.refused |= dict.fromkeys(asked.widths, str(error))
             continue
         collected.refused |= part.refused or {}
+        del reply
         yield part
+        del part
     for asked in waiting.values():
         collected.missing |= dict.fromkeys(asked.widths, "no reply in time")

@@ -1,7 +1,8 @@
 """Messages to nodes and their replies, on Flower's grid."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from flwr.app import Message, RecordDict
@@ -12,6 +13,8 @@ from aequa_flwr.wire import WireError
 # How often replies are looked for: after every hundredth of the time waited so far, within these.
 # Flower's own grids wait 0.1 s and more; looking takes time of a core that may train.
 POLL_S, _MOST_S = 0.02, 0.25
+# Replies that are fetched at once, and then in memory.
+_AT_ONCE = 32
 
 
 def make_message(node: int, kind: str, server_round: int, content: RecordDict) -> Message:
@@ -58,7 +61,7 @@ class Exchange:
             for node in ready:
                 pending |= self._send_next(node, waiting[node])
             ready = []
-            for reply in self._grid.pull_messages(list(pending)) if pending else ():
+            for reply in self._pull(list(pending)):
                 asked = reply.metadata.reply_to_message_id
                 if asked not in pending:
                     self.surplus.append(self.sender(reply))
@@ -67,9 +70,17 @@ class Exchange:
                 ready.append(self._sent[asked])
                 since = time.monotonic()
                 yield reply
+                del reply  # or it would stay while the next one is fetched
             if pending and not ready:
                 waited = time.monotonic() - since
                 time.sleep(min(_MOST_S, max(POLL_S, waited / 100)))
+
+    def _pull(self, asked: Sequence[str]) -> Iterator[Message]:
+        """Yield what has come, a few at a time: each reply may hold a model."""
+        for start in range(0, len(asked), _AT_ONCE):
+            replies = deque(self._grid.pull_messages(asked[start : start + _AT_ONCE]))
+            while replies:
+                yield replies.popleft()
 
     def _send_next(self, node: int, waiting: Iterator[Message]) -> set[str]:
         """Send the node's next message, if there is one; return its id."""

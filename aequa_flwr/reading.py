@@ -59,21 +59,25 @@ def read_list(head: ConfigRecord, key: str, kind: type[T]) -> list[T]:
     return cast(list[T], values)
 
 
-def read_floats(content: RecordDict, key: str) -> dict[str, NDArray]:
+def read_floats(content: RecordDict, key: str, *, writable: bool = True) -> dict[str, NDArray]:
     """Return the arrays of ``key``, all float32; shapes, NaN and infinity are not looked at."""
-    arrays = read_arrays(content, key)
+    arrays = read_arrays(content, key, writable=writable)
     for name, value in arrays.items():
         if value.dtype != np.float32:
             raise WireError(f"{name} is of {value.dtype}, not float32")
     return cast(dict[str, NDArray], arrays)
 
 
-def read_arrays(content: RecordDict, key: str) -> dict[str, AnyArray]:
-    """Return the arrays of ``key``, each float32 or int64, of any shape, and writable."""
+def read_arrays(content: RecordDict, key: str, *, writable: bool = True) -> dict[str, AnyArray]:
+    """Return the arrays of ``key``, each float32 or int64, of any shape.
+
+    Those that are not ``writable`` are views of the message, and cost nothing.
+    """
     record = content.array_records.get(key)
     if record is None:
         raise WireError(f"the message lacks its arrays {key!r}")
-    return {name: _read_array(name, array) for name, array in record.items()}
+    arrays = {name: _read_array(name, array) for name, array in record.items()}
+    return {name: value.copy() for name, value in arrays.items()} if writable else arrays
 
 
 def _read_array(name: str, array: Array) -> AnyArray:
@@ -92,5 +96,4 @@ def _read_array(name: str, array: Array) -> AnyArray:
     size = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or size != len(array.data) - start:
         raise WireError(f"the array {name!r} is not of the size that it says")
-    # Copied, as a view of bytes cannot be written to.
-    return np.frombuffer(array.data, dtype, offset=start).reshape(shape).copy()
+    return np.frombuffer(array.data, dtype, offset=start).reshape(shape)

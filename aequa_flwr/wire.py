@@ -393,9 +393,9 @@ def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> Mask
     levels = _read_levels(head, layouts, max(widths), sum(weights))
     try:
         if count == 1:
-            floats = read_floats(content, _PARAMS)
+            floats = read_floats(content, _PARAMS, writable=False)
             return MaskedSum(layouts).add(floats, widths[0], weights[0], levels.keys())
-        sums = _embed_sums(read_arrays(content, _PARAMS), layouts, max(widths))
+        sums = _embed_sums(read_arrays(content, _PARAMS, writable=False), layouts, max(widths))
         bound = int(read_scalar(head, "sum-bound", str)[:_LONGEST_REASON])
         if bound < max((_largest(value) for value in sums.values()), default=0):
             raise WireError("the sum is larger than it says it can be")

@@ -3,12 +3,15 @@
     python benchmarks/server_memory.py
 
 Replies of 2.2 million parameters (large-cnn), one for each participant, encoded and decoded as they
-are on the wire, collected by the code that the server runs; each number in a process of its own.
+are on the wire, collected by the code that the server runs; each number in a process of its own,
+and the replies written by another.
 """
 
 import argparse
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,31 +26,69 @@ from aequa_flwr import wire
 from aequa_flwr.aggregation import RoundPart, RunningSum, Trained
 from aequa_flwr.collecting import collect
 from aequa_flwr.slim.networks import HOMES, build_network
+from aequa_flwr.training import keep_memory
 
 _NETWORK = "large-cnn"
 _COUNTS = (10, 100, 1000)
+# Replies that lie ready at most.
+_AHEAD = 3
+
+
+def names_of(participants: int) -> list[str]:
+    return [f"participant-{k:04}" for k in range(participants)]
+
+
+def feed(participants: int, folder: Path) -> None:
+    """Write everybody's reply to ``folder``, as fast as they are taken from it.
+
+    In a process of its own, as those who train are: what they need is not the server's.
+    """
+    network = build_network(_NETWORK, HOMES[_NETWORK])
+    params, layouts = network.dump(), network.layouts
+    for k, name in enumerate(names_of(participants)):
+        running = RunningSum(layouts)
+        running.add({key: value + np.float32(k) for key, value in params.items()})
+        part = RoundPart(running.total, (Trained(name, 1.0, 16, 0.5),))
+        while len(list(folder.iterdir())) > _AHEAD:
+            time.sleep(0.002)
+        raw = recorddict_to_proto(wire.encode_round_part(1, part)).SerializeToString()
+        unfinished = folder / f"{k}.part"
+        unfinished.write_bytes(raw)
+        unfinished.rename(folder / str(k))
+
+
+def taken(folder: Path, k: int, feeder: "subprocess.Popen[bytes]") -> bytes:
+    """Return the reply ``k`` and take it away."""
+    path = folder / str(k)
+    while not path.exists():
+        assert feeder.poll() in (None, 0), "the process that writes replies has ended"
+        time.sleep(0.002)
+    raw = path.read_bytes()
+    path.unlink()
+    return raw
+
+
+def reply(raw: bytes, node: int) -> Message:
+    content = recorddict_from_proto(ProtoRecordDict.FromString(raw))
+    asked = Message(RecordDict(), dst_node_id=node, message_type="train")
+    return Message(content, reply_to=asked)
 
 
 def peak_of(participants: int) -> int:
     """Return the most bytes that this process ever had, after a round of so many."""
+    keep_memory()  # as the server does
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
     network = build_network(_NETWORK, HOMES[_NETWORK])
     params, layouts = network.dump(), network.layouts
-    names = [f"participant-{k:04}" for k in range(participants)]
+    names = names_of(participants)
     awaited = {k: wire.Awaited(1, {name: 1.0}, {name: 16}, layouts) for k, name in enumerate(names)}
 
-    def replies() -> Iterator[Message]:
-        for k, name in enumerate(names):
-            running = RunningSum(layouts)
-            running.add({key: value + np.float32(k) for key, value in params.items()})
-            part = RoundPart(running.total, (Trained(name, 1.0, 16, 0.5),))
-            raw = recorddict_to_proto(wire.encode_round_part(1, part)).SerializeToString()
-            content = recorddict_from_proto(ProtoRecordDict.FromString(raw))
-            asked = Message(RecordDict(), dst_node_id=k, message_type="train")
-            yield Message(content, reply_to=asked)
-
-    order = iter(range(participants))
-    collected = collect(replies(), awaited, layouts, lambda _: next(order))
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, __file__, "--count", str(participants), "--feed", folder]
+        with subprocess.Popen(command) as feeder:
+            replies = (reply(taken(Path(folder), k, feeder), k) for k in range(participants))
+            order = iter(range(participants))
+            collected = collect(replies, awaited, layouts, lambda _: next(order))
     assert len(collected.trained) == participants, collected.refused
     collected.total.mean(params)
     # Not ru_maxrss: a process inherits that from the one that started it.
@@ -75,7 +116,11 @@ def rows() -> Iterator[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, help="print the bytes for one number of participants")
+    parser.add_argument("--feed", type=Path, help="write their replies to this folder instead")
     options = parser.parse_args()
+    if options.feed is not None:
+        feed(options.count, options.feed)
+        return
     if options.count is not None:
         print(peak_of(options.count))
         return
