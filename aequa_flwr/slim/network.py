@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from aequa_flwr.errors import UserError
-from aequa_flwr.slim.layers import Composite, Shared, SlimLayer, Together
+from aequa_flwr.slim.layer import Shared, SlimLayer, Together
+from aequa_flwr.slim.layers import Composite
 from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import (

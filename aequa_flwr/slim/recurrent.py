@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from aequa_flwr.slim.layers import Shared, SlimLayer, Together
+from aequa_flwr.slim.layer import Shared, SlimLayer, Together
 from aequa_flwr.slim.plain import PlainLayer
 from aequa_flwr.slim.subnet import NDArray, Params
 from aequa_flwr.slim.width import Axis, Layout

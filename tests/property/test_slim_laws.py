@@ -13,9 +13,9 @@ from torch import nn
 from aequa_flwr.data import Schema
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim import Axis, Layouts, Params, embed, extract, shape_at
+from aequa_flwr.slim.layer import Shared
 from aequa_flwr.slim.layers import (
     Channelwise,
-    Shared,
     SlimBatchNorm2d,
     SlimConv2d,
     SlimLinear,
