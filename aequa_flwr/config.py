@@ -43,6 +43,13 @@ _PLACES = (
     "tensorboard",
     "tracker",
 )
+# What a value must be, by the kind of error that pydantic has for it.
+_KINDS = {
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "bool": "must be true or false",
+    "string": "must be text",
+}
 # How long to wait, which may be another when a run is resumed.
 PATIENCE = ("join-timeout-s", "round-timeout-s")
 # What a standalone model depends on: who holds what, the network, the training.
@@ -443,5 +450,6 @@ def _sentence(error: dict[str, Any]) -> str:
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {near[0]}" if near else f"known keys are {', '.join(known)}"
         return f"unknown key {key}; {hint}"
-    reason = re.sub(r"^Input should be ", "must be ", error["msg"])
+    reason = _KINDS.get(error["type"].partition("_")[0], error["msg"])
+    reason = re.sub(r"^Input should be ", "must be ", reason)
     return f"{key} = {error['input']!r}: {reason[0].lower()}{reason[1:]}"

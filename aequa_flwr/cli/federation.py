@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -58,6 +59,8 @@ class Size:
         )
 
 
+# What Flower says of a connection that its configuration does not have.
+_UNKNOWN = re.compile(r"connection '[^']*' not found in the Flower configuration file \((.*?)\)")
 # Below a notebook's kernel colours are forced, and Flower colours its JSON.
 _UNCOLOURED = {"FORCE_COLOR": "", "CLICOLOR_FORCE": "", "NO_COLOR": "1", "TERM": "dumb"}
 
@@ -115,6 +118,12 @@ class Connection:
             answer = {"error-message": (done.stderr or done.stdout).strip()[-500:]}
         if not answer.get("success"):
             reason = " ".join(str(answer.get("error-message", "")).split())
+            if unknown := _UNKNOWN.search(reason):
+                raise FederationError(
+                    f"There is no SuperLink connection {self.name!r} in {unknown[1]}; name one "
+                    "that is, add it there, or set FLWR_HOME to the operator's folder of a federation "
+                    "(docs/deployment.md)."
+                )
             raise FederationError(f"Flower refused `flwr {arguments[0]}`: {reason}")
         return answer
 

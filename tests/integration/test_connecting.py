@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aequa_flwr.cli.federation import Connection, user_environment
 from aequa_flwr.deployment import Plan, certificates, connection_check, init_federation
 from aequa_flwr.deployment.inspection import UnreachableError
 from aequa_flwr.errors import UserError
@@ -142,3 +143,15 @@ def test_a_site_is_not_started_with_a_certificate_that_cannot_work(tmp_path: Pat
     assert done.stdout.splitlines()[0].startswith("WRONG  The server.pem of the server at")
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == ""
+
+
+def test_a_connection_that_flower_does_not_know_is_said_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make(tmp_path)
+    monkeypatch.setenv("FLWR_HOME", str(folder / "operator"))
+    connection = Connection("nowhere", user_environment())
+    with pytest.raises(UserError) as error:
+        connection.status(1)
+    file = folder / "operator" / "config.toml"
+    assert str(error.value).startswith(f"There is no SuperLink connection 'nowhere' in {file}; ")
