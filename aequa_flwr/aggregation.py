@@ -170,7 +170,7 @@ class RunningSum:
         if not all(0 <= row < held for row in rows):
             raise AggregationError(f"a level was trained that width {width:g} does not hold")
         addends = self._addends(sub_params, width, apart=bool(held))
-        largest = max(_largest(name, value) for name, value, _ in addends)
+        largest = _largest_of({name: value for name, value, _ in addends}, sub_params)
         self._bound = _bound_of(self._bound, weight * (int(largest * SCALE) + 1))
         # Nothing can be refused from here on.
         for name, value, place in addends:
@@ -298,13 +298,18 @@ def _inside(sums: Int64, prefix: tuple[slice, ...]) -> Int64:
     return view
 
 
-def _largest(name: str, value: NDArray) -> float:
-    """Return the largest magnitude of ``value``; refuses what cannot be summed."""
-    largest = max(float(value.max(initial=0.0)), -float(value.min(initial=0.0)))
+def _largest_of(addends: Params, sub_params: Params) -> float:
+    """Return the largest magnitude of ``addends``; refuses, by its name, what cannot be summed."""
+    largest = [_magnitude(value) for value in addends.values()]
     # Written so that it also refuses NaN, for which every comparison is false.
-    if not largest < _LARGEST:
-        raise AggregationError(f"{name} holds a value that is not finite or absurdly large")
-    return largest
+    if not all(value < _LARGEST for value in largest):
+        odd = next(k for k, value in sub_params.items() if not _magnitude(value) < _LARGEST)
+        raise AggregationError(f"{odd} holds a value that is not finite or absurdly large")
+    return max(largest)
+
+
+def _magnitude(value: NDArray) -> float:
+    return max(float(value.max(initial=0.0)), -float(value.min(initial=0.0)))
 
 
 def _add_fixed(sums: Int64, value: NDArray, weight: int) -> None:

@@ -121,8 +121,8 @@ class Connection:
             if unknown := _UNKNOWN.search(reason):
                 raise FederationError(
                     f"There is no SuperLink connection {self.name!r} in {unknown[1]}; name one "
-                    "that is, add it there, or set FLWR_HOME to the operator's folder of a federation "
-                    "(docs/deployment.md)."
+                    "that is, add it there, or set FLWR_HOME to the operator's folder of a "
+                    "federation (docs/deployment.md)."
                 )
             raise FederationError(f"Flower refused `flwr {arguments[0]}`: {reason}")
         return answer

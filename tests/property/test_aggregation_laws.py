@@ -132,6 +132,16 @@ def test_a_value_that_cannot_be_summed_is_refused(value: float) -> None:
     assert same(before, fold([(1, 1.0, 1)]))
 
 
+@pytest.mark.parametrize("width", [1.0, 0.5])
+@pytest.mark.parametrize("tensor", list(SHAPES))
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e30])
+def test_the_tensor_that_cannot_be_summed_is_named(value: float, tensor: str, width: float) -> None:
+    addend = extract(params_of(3), LAYOUTS, width)
+    addend[tensor].flat[-1] = value
+    with pytest.raises(AggregationError, match=f"^{tensor} holds a value"):
+        fold([(1, 1.0, 1)]).add(addend, width)
+
+
 def test_an_overflow_is_refused_before_it_happens() -> None:
     almost = MaskedSum(LAYOUTS).add(full(2.0**18), weight=2**12)
     with pytest.raises(AggregationError, match="overflows"):
