@@ -73,6 +73,7 @@ def main() -> None:
         for row in rows:
             print(f"  {row}", flush=True)
             text.append(f"| {row.what} | {row.value} | {row.spread} | {goal_text(row)} |")
+        print(f"  ({time.monotonic() - start:.0f} s so far)", flush=True)
     minutes = (time.monotonic() - start) / 60
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     head = [
