@@ -134,7 +134,7 @@ class Apart(Function):
             outs, ins = ctx.sizes[k]
             head = of_weight[:outs, :ins]
             more = ctx.layer.weight_gradient(
-                gradient, x, head, add=bool(k + 1 < len(ctx.sizes)), of_bias=ctx.has_bias
+                gradient, x, head, add=k + 1 < len(ctx.sizes), of_bias=ctx.has_bias
             )
             if of_bias is None:
                 of_bias = _padded(more, ctx.full)
