@@ -60,20 +60,42 @@ def goal_text(row: Row) -> str:
     return f"at most {row.goal}" + ": **missed**" * missed
 
 
+def measured(title: str, command: str, rows: Iterator[Row], start: float) -> str:
+    """Measure a section, print its rows as they come, and return its text."""
+    print(f"\n{title}", flush=True)
+    text = [f"## {title}", "", f"`python benchmarks/{command}`", ""]
+    text += ["| | | spread | goal |", "|---|---|---|---|"]
+    for row in rows:
+        print(f"  {row}", flush=True)
+        text.append(f"| {row.what} | {row.value} | {row.spread} | {goal_text(row)} |")
+    print(f"  ({time.monotonic() - start:.0f} s so far)", flush=True)
+    return "\n".join(text)
+
+
+def measure_again(page: Path, title: str, start: float) -> None:
+    """Measure one section and put it into the page in place of the old one."""
+    kept = page.read_text(encoding="utf-8").rstrip().split("\n\n## ")
+    found = [k for k, section in enumerate(kept) if section.startswith(f"{title}\n")]
+    if len(found) != 1:
+        raise SystemExit(f"{page} has no section {title!r}.")
+    (section,) = (section for section in sections() if section[0] == title)
+    again = measured(*section, start).removeprefix("## ")
+    when = f"Measured again on {datetime.now(UTC):%Y-%m-%d}, after the others."
+    heading, command, rest = again.split("\n\n", maxsplit=2)
+    kept[found[0]] = "\n\n".join([heading, command, when, rest])
+    page.write_text("\n\n## ".join(kept) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=_PAGE)
+    parser.add_argument("--again", metavar="TITLE", help="measure one section of the page again")
     options = parser.parse_args()
     start = time.monotonic()
-    text = []
-    for title, command, rows in sections():
-        print(f"\n{title}", flush=True)
-        text += ["", f"## {title}", "", f"`python benchmarks/{command}`", ""]
-        text += ["| | | spread | goal |", "|---|---|---|---|"]
-        for row in rows:
-            print(f"  {row}", flush=True)
-            text.append(f"| {row.what} | {row.value} | {row.spread} | {goal_text(row)} |")
-        print(f"  ({time.monotonic() - start:.0f} s so far)", flush=True)
+    if options.again is not None:
+        measure_again(options.output, options.again, start)
+        return
+    text = [measured(*section, start) for section in sections()]
     minutes = (time.monotonic() - start) / 60
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     head = [
@@ -91,7 +113,7 @@ def main() -> None:
         "narrow width ends has its gradients computed in the blocks of 8 channels in which torch "
         "computes (`python benchmarks/cut_convolution.py`).",
     ]
-    options.output.write_text("\n".join([*head, *text, ""]), encoding="utf-8")
+    options.output.write_text("\n\n".join(["\n".join(head), *text]) + "\n", encoding="utf-8")
     print(f"\n{minutes:.0f} minutes; written to {options.output}")
 
 

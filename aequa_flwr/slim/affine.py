@@ -1,7 +1,7 @@
 """Convolution and linear layer, at one width or at several at once."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -41,10 +41,6 @@ class _SlimAffine(SlimLayer):
         """Return what of the inputs is needed."""
         return x
 
-    def stretches(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
-        """Return stretches that cover inputs ``start`` to ``stop``; their gradients are fastest."""
-        return [(start, stop)]
-
     @abstractmethod
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Apply torch's own function to arranged inputs and weights."""
@@ -52,6 +48,12 @@ class _SlimAffine(SlimLayer):
     @abstractmethod
     def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
         """Return the gradient of inputs of the size ``inputs`` from that of the output."""
+
+    @abstractmethod
+    def input_gradients(
+        self, totals: Sequence[Tensor], weight: Tensor, stops: Sequence[int], inputs: torch.Size
+    ) -> Tensor:
+        """Return the gradient of ``inputs``: up to each stop from the total that goes with it."""
 
     @abstractmethod
     def weight_gradient(
@@ -166,15 +168,6 @@ class SlimConv2d(_SlimAffine):
         """Convolve."""
         return F.conv2d(x, weight, bias, *self._steps)
 
-    def stretches(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
-        """Cut where the blocks end in which oneDNN computes, torch's library on a CPU.
-
-        One input of a block costs as much as all, one that is cut costs more, and beyond three
-        blocks at once each is slower (`benchmarks/cut_convolution.py`).
-        """
-        edges = [*range(start // _BLOCK * _BLOCK, stop, 3 * _BLOCK), -(-stop // _BLOCK) * _BLOCK]
-        return pairwise(edges)
-
     def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
         """Convolve back."""
         stride, padding = self._steps
@@ -182,6 +175,25 @@ class SlimConv2d(_SlimAffine):
             inputs, weight, self.arranged(gradient), stride=stride, padding=padding
         )
         return result
+
+    def input_gradients(
+        self, totals: Sequence[Tensor], weight: Tensor, stops: Sequence[int], inputs: torch.Size
+    ) -> Tensor:
+        """Cut where the blocks end in which oneDNN computes, torch's library on a CPU.
+
+        One input of a block costs as much as all, one that is cut costs more, and beyond three
+        blocks at once each is slower (`benchmarks/cut_convolution.py`).
+        """
+        count, widest, *rest = inputs
+        parts: list[Tensor] = []
+        for total, (start, stop) in zip(totals, pairwise([0, *stops]), strict=True):
+            blocks = range(start // _BLOCK * _BLOCK, stop, 3 * _BLOCK)
+            for first, end in pairwise([*blocks, min(-(-stop // _BLOCK) * _BLOCK, widest)]):
+                part = self.arranged(weight[: total.shape[1], first:end])
+                size = torch.Size((count, end - first, *rest))
+                of_part = self.input_gradient(total, part, size)
+                parts.append(of_part[:, max(start - first, 0) : stop - first])
+        return torch.cat(parts, dim=1)
 
     def weight_gradient(
         self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
@@ -247,6 +259,16 @@ class SlimLinear(_SlimAffine):
     def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
         """Multiply by the weights."""
         return gradient @ weight
+
+    def input_gradients(
+        self, totals: Sequence[Tensor], weight: Tensor, stops: Sequence[int], inputs: torch.Size
+    ) -> Tensor:
+        """Multiply by the weights of each stretch."""
+        result = weight.new_empty(inputs)
+        for total, (start, stop) in zip(totals, pairwise([0, *stops]), strict=True):
+            outs = total.shape[1]
+            torch.mm(total, weight[:outs, start:stop], out=result[:, start:stop])
+        return result
 
     def weight_gradient(
         self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool

@@ -4,8 +4,7 @@ Left to autograd, every slice of a weight costs a gradient of full size filled w
 another pass to add it up, which slowed a step of the larger CNN by several per cent.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
@@ -23,11 +22,13 @@ class Affine(Protocol):
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Return the outputs (n, out, ...)."""
 
-    def stretches(self, start: int, stop: int) -> Iterable[tuple[int, int]]:
-        """Return stretches that cover inputs ``start`` to ``stop``; their gradients are fastest."""
-
     def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
         """Return the gradient of inputs of the size ``inputs`` from that of the output."""
+
+    def input_gradients(
+        self, totals: Sequence[Tensor], weight: Tensor, stops: Sequence[int], inputs: torch.Size
+    ) -> Tensor:
+        """Return the gradient of ``inputs``: up to each stop from the total that goes with it."""
 
     def weight_gradient(
         self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
@@ -95,7 +96,7 @@ class SplitSum(Function):
                 add=False,
                 of_bias=ctx.has_bias and k == 0,
             )
-        of_x = _of_inputs(ctx.layer, weight, ctx.inputs, ctx.stops, totals)
+        of_x = ctx.layer.input_gradients(totals, weight, ctx.stops, ctx.inputs)
         return None, None, of_weight, _padded(of_bias, weight), of_x
 
 
@@ -150,26 +151,6 @@ def _finished(total: Tensor, outs: int, bias: Tensor | None, *, last: bool) -> T
         return head if last else head.clone()
     along = bias[:outs].view(-1, *[1] * (total.dim() - 2))
     return head.add_(along) if last else head + along
-
-
-def _of_inputs(
-    layer: Affine,
-    weight: Tensor,
-    inputs: torch.Size,
-    stops: Sequence[int],
-    totals: Sequence[Tensor],
-) -> Tensor:
-    """Return the gradient of ``inputs``: up to each stop from what those see that have them."""
-    count, widest, *rest = inputs
-    parts: list[Tensor] = []
-    for total, (start, stop) in zip(totals, pairwise([0, *stops]), strict=True):
-        for first, end in layer.stretches(start, stop):
-            last = min(end, widest)
-            part = layer.arranged(weight[: total.shape[1], first:last])
-            size = torch.Size((count, last - first, *rest))
-            of_part = layer.input_gradient(total, part, size)
-            parts.append(of_part[:, max(start - first, 0) : stop - first])
-    return torch.cat(parts, dim=1)
 
 
 def _with_added(total: Tensor, gradient: Tensor, outs: int) -> Tensor:
