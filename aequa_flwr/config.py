@@ -43,12 +43,12 @@ _PLACES = (
     "tensorboard",
     "tracker",
 )
-# What a value must be, by the kind of error that pydantic has for it.
+# What a value of another kind must be: pydantic's own words are a programmer's.
 _KINDS = {
-    "int": "must be a whole number",
-    "float": "must be a number",
-    "bool": "must be true or false",
-    "string": "must be text",
+    **dict.fromkeys(("int_parsing", "int_from_float", "int_type"), "must be a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
+    "string_type": "must be text",
 }
 # How long to wait, which may be another when a run is resumed.
 PATIENCE = ("join-timeout-s", "round-timeout-s")
@@ -450,6 +450,6 @@ def _sentence(error: dict[str, Any]) -> str:
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {near[0]}" if near else f"known keys are {', '.join(known)}"
         return f"unknown key {key}; {hint}"
-    reason = _KINDS.get(error["type"].partition("_")[0], error["msg"])
+    reason = _KINDS.get(error["type"], error["msg"])
     reason = re.sub(r"^Input should be ", "must be ", reason)
     return f"{key} = {error['input']!r}: {reason[0].lower()}{reason[1:]}"
