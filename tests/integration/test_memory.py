@@ -28,7 +28,9 @@ class AllAtOnceGrid(InProcessGrid):
         self.most_alive = self.left_of_earlier = 0
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
-        self.left_of_earlier = max(self.left_of_earlier, len(self.alive))
+        # What was read of them is no Message any more.
+        parts = sum(type(one) is RoundPart for one in gc.get_objects())
+        self.left_of_earlier = max(self.left_of_earlier, len(self.alive), parts)
         pull_one = super().pull_messages
         replies = [reply for asked in message_ids for reply in pull_one([asked])]
         self.alive.update(replies)
