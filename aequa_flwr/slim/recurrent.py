@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from aequa_flwr.slim.layer import Shared, SlimLayer, Together
 from aequa_flwr.slim.plain import PlainLayer
@@ -27,9 +27,10 @@ class SlimLSTM(SlimLayer):
 
     The hidden units shrink with the width, the embedding does not. torch stacks the four gates
     in one axis, of which a prefix would be one gate's units and none of another's; here the
-    gates have an axis of their own. The steps are written out: on the CPU that is as fast as
-    torch's own packed LSTM, and the input's part of all steps is computed once for all widths
-    and once for each different word of a batch. ``embedding_std`` is that of its initial values.
+    gates have an axis of their own. The steps are written out: the input's part of all of them
+    is computed once for all widths and once for each different word of a batch, and on the CPU
+    forward and backward take a third of torch's own packed LSTM (benchmarks/recurrent.py).
+    ``embedding_std`` is that of its initial values.
     """
 
     def __init__(
@@ -71,18 +72,24 @@ class SlimLSTM(SlimLayer):
         size = self.axis.extent(width)
         inputs = projected.reshape(-1, _GATES * size) + self._flat("bias_hh", size)
         recurrent = self._flat("weight_hh", size, size).t()
-        hidden = cell = inputs.new_zeros(int(packed.batch_sizes[0]), size)
-        states: list[Tensor] = []
-        start = 0
-        for count in packed.batch_sizes.tolist():
-            hidden, cell = hidden[:count], cell[:count]
-            gates = torch.addmm(inputs[start : start + count], hidden, recurrent)
+        counts = packed.batch_sizes.tolist()
+        hidden = cell = total = inputs.new_zeros(counts[0], size)
+        means: list[Tensor] = []
+        # Split once: the gradient of a slice is as large as what it was cut from, and there would
+        # be one for every step. For the same reason sums run along, instead of padded states.
+        for step, now in enumerate(torch.split(inputs, counts)):
+            count = len(now)
+            if count < len(hidden):
+                means.append(total[count:] / step)
+                hidden, cell, total = hidden[:count], cell[:count], total[:count]
+            gates = torch.addmm(now, hidden, recurrent)
             enter, keep, candidate, leave = gates.chunk(_GATES, dim=1)
             cell = keep.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
             hidden = leave.sigmoid() * cell.tanh()
-            states.append(hidden)
-            start += count
-        return _mean(states, packed)
+            total = total + hidden
+        means.append(total / len(counts))
+        assert packed.unsorted_indices is not None  # _pack has sorted the texts
+        return torch.cat(means[::-1])[packed.unsorted_indices]
 
     def _flat(self, name: str, size: int, inputs: int | None = None) -> Tensor:
         """Return the first units of each gate, gates stacked as torch does."""
@@ -120,12 +127,6 @@ class SlimLSTM(SlimLayer):
             for name, plain_name in _PLAIN_NAMES.items()
         }
         return {"embedding.weight": sub_params["embedding"], **stacked}
-
-
-def _mean(states: Sequence[Tensor], packed: PackedSequence) -> Tensor:
-    """Return the mean over each text's states, in the order of the texts."""
-    padded, lengths = pad_packed_sequence(packed._replace(data=torch.cat(list(states))))
-    return padded.sum(dim=0) / lengths[:, None].to(padded)
 
 
 def _pack(tokens: Tensor) -> PackedSequence:
