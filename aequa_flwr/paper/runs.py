@@ -100,14 +100,21 @@ class Runs:
         """Return the runs; none where there are none.
 
         A narrower p_min and training-time rewards change nothing about the other methods: where
-        they were not run again, these are the runs of the main experiment.
+        they were not run again, these are the runs of the main experiment with the same seeds.
         """
         found = self.records.get((experiment, place, approach), ())
         if found or experiment not in ("narrow", "training-time") or "+" in approach:
             return found
         if experiment == "narrow" and approach == "aequa":
             return ()
-        return self.records.get(("main", place, approach), ())
+        seeds = {
+            seed_of(record)
+            for (name, at, _), records in self.records.items()
+            if (name, at) == (experiment, place)
+            for record in records
+        }
+        others = self.records.get(("main", place, approach), ())
+        return tuple(record for record in others if seed_of(record) in seeds)
 
     def places(self, experiment: str) -> tuple[Place, ...]:
         """Return all places of an experiment, in the order of the paper's tables."""

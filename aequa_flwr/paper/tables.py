@@ -21,7 +21,6 @@ from aequa_flwr.paper.runs import (
     approach_name,
     measure_runs,
     paper_order,
-    seed_of,
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$&])")
@@ -74,8 +73,8 @@ class Table:
 class _Plan:
     """What a table compares: measures of methods in an experiment.
 
-    ``ranked`` are the measures that have a best method, ``held_out`` is whether ours are on
-    held-out data, of which the paper has none.
+    ``source`` is empty where the paper has no such table. ``ranked`` are the measures that have a
+    best method, ``held_out`` is whether ours are on held-out data, of which the paper has none.
     """
 
     title: str
@@ -127,6 +126,14 @@ _PLANS = (
         ranked=frozenset({"cgs"}),
     ),
     _Plan(
+        "Pearson correlation with a narrower p_min",
+        "",
+        "The same runs; the paper has no correlations of them.",
+        "narrow",
+        (PEARSON,),
+        ranked=frozenset({"pearson"}),
+    ),
+    _Plan(
         "Participation as the contribution",
         "Table 3",
         "Pearson between the accuracies of the rewards and how often a participant took part, and "
@@ -145,6 +152,8 @@ _PLANS = (
         (WIDTH_PEARSON, replace(CONTRIBUTION_PEARSON, name="Pearson of accuracies")),
         ("aequa",),
     ),
+)
+_HELD_OUT_PLANS = (
     _Plan(
         "Predictive performance, held-out data",
         "",
@@ -170,17 +179,19 @@ TRAINING_TIME_MEASURES = (ACCURACY, PEARSON, MCG, CGS)
 def make_tables(runs: Runs, published: Published) -> tuple[Table, ...]:
     """Return all tables of the paper, whatever of them was run."""
     return (
-        *(_compare(plan, runs, published) for plan in _PLANS[:6]),
+        *(_compare(plan, runs, published) for plan in _PLANS),
         compare_training_time(runs),
-        *(_compare(plan, runs, published) for plan in _PLANS[6:]),
+        *(_compare(plan, runs, published) for plan in _HELD_OUT_PLANS),
     )
 
 
 def _compare(plan: _Plan, runs: Runs, published: Published) -> Table:
-    places = _places(plan.experiment, runs, published)
-    if plan.held_out:
-        # Without a number of the paper's, a row of which nothing was run says nothing.
-        places = list(runs.places(plan.experiment))
+    # Without a number of the paper's, a row of which nothing was run says nothing.
+    places = (
+        _places(plan.experiment, runs, published)
+        if plan.source
+        else list(runs.places(plan.experiment))
+    )
     grid = [_cells(plan, place, runs, published) for place in places]
     present = {place.dataset for place in places}
     several = len(plan.measures) > 1
@@ -269,21 +280,17 @@ def _count_wins(grid: Sequence[Sequence[Cell]], ranked: Iterable[str]) -> Wins |
 def training_time_cells(place: Place, runs: Runs) -> dict[str, list[Cell]]:
     """Return the four measures of each approach at ``place``, the best of each marked.
 
-    The other methods and Aequa's post-training rewards are those of the main experiment, with the
-    seeds that training-time rewards were run with.
+    The other methods and Aequa's post-training rewards are those of the main experiment.
     """
     rewarded = [a for a in runs.approaches("training-time", place) if "+" in a]
-    seeds = {seed_of(r) for a in rewarded for r in runs.find("training-time", place, a)}
+    approaches = [*METHODS, *rewarded]
     cells = [
-        Cell(place, approach, measure_runs(records, measure))
-        for approach in [*METHODS, *rewarded]
-        for records in [
-            [r for r in runs.find("training-time", place, approach) if seed_of(r) in seeds]
-        ]
+        Cell(place, approach, measure_runs(runs.find("training-time", place, approach), measure))
+        for approach in approaches
         for measure in TRAINING_TIME_MEASURES
     ]
     marked = mark_best(cells, [measure.key for measure in TRAINING_TIME_MEASURES])
-    return {a: [cell for cell in marked if cell.approach == a] for a in [*METHODS, *rewarded]}
+    return {a: [cell for cell in marked if cell.approach == a] for a in approaches}
 
 
 def compare_training_time(runs: Runs) -> Table:

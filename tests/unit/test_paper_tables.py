@@ -266,6 +266,20 @@ def test_a_narrower_p_min_compares_with_the_main_runs_of_the_others() -> None:
     assert found[4:] == ["1.00 (2.33)", "2.00 (1.73)", "2.00 (1.70)", "**1.00** (1.02)"]
 
 
+def test_a_narrower_p_mins_correlations_are_ours_only_and_of_the_same_seeds() -> None:
+    lines = [
+        line("narrow", pearson=0.95, config={"p-min": 0.1}, partition="dirichlet:0.1"),
+        line("main", pearson=0.86, partition="dirichlet:0.1"),
+        line("main", method="iafl", pearson=0.9, partition="dirichlet:0.1"),
+        line("main", method="iafl", pearson=0.99, partition="dirichlet:0.1", seed=2),
+    ]
+    table = tables(*lines)["Pearson correlation with a narrower p_min"]
+    # The paper's Table 8 has other rows, without correlations.
+    assert len(table.rows) == 1
+    found = row(table, "MNIST", "Dirichlet (0.1)")
+    assert found == ["not run", "not run", "0.900", "**0.950**"]
+
+
 def test_width_as_the_reward_has_both_correlations() -> None:
     found = tables(line("width", contribution_pearson=0.93, width_pearson=1.0))
     assert row(found["Width as the reward"], "MNIST", "Homogeneous") == [
