@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +12,7 @@ from aequa_flwr.contribution import ContributionEstimator
 from aequa_flwr.methods.personal import Personal, PersonalRound, Shared
 from aequa_flwr.seeding import rng_for
 
-# 0.49 of 0.7 of ten are 7, not the 8 that a bare ceil makes of 7.000000000000001; 0.36 of 0.9 are
-# 4, not the 3 that a bare floor makes of 3.9999999999999996.
+# 0.3 x 10 others are 3, not the 4 that a bare ceil makes of 3.0000000000000004.
 _SLACK = 1e-9
 
 
@@ -32,9 +30,6 @@ class Iafl:
     recovery: float = Field(
         default=0.0, ge=0.0, le=1.0, description="how likely a model is first set to the server's"
     )
-    rounding: Literal["up", "down"] = Field(
-        default="up", description="of how many others' updates one receives; its authors: up"
-    )
 
     def personal(self, _estimator: ContributionEstimator) -> Personal:
         """Return the method; any contribution will do."""
@@ -50,7 +45,7 @@ class Iafl:
             own = [present.index(name)] if name in seen.models else []
             rng = rng_for(seen.seed, "iafl", seen.server_round, name)
             others = [k for k in range(len(present)) if k not in own]
-            count = self._whole(worth[name] * (len(present) - 1))
+            count = math.ceil(worth[name] * (len(present) - 1) - _SLACK)
             # In the order of the names, so that who receives the same adds up the same.
             drawn = sorted([*own, *rng.choice(others, size=count, replace=False)])
             steps[name] = _mean(seen, drawn) | (seen.own_statistics(own[0]) if own else {})
@@ -58,9 +53,6 @@ class Iafl:
             models[name] = seen.moved(start, steps[name])
         best = max(present, key=lambda name: seen.contributions.get(name, 0.0))
         return Shared(seen.moved(seen.server, steps[best]), models)
-
-    def _whole(self, number: float) -> int:
-        return math.ceil(number - _SLACK) if self.rounding == "up" else math.floor(number + _SLACK)
 
     def worth(self, contributions: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
         """Return which part of the others' updates each of ``names`` receives."""

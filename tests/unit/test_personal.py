@@ -130,30 +130,6 @@ def test_iafl_gives_the_best_everything_and_the_others_a_part_by_hand() -> None:
     assert values(shared.models["c"]) == [16.0]
 
 
-@pytest.mark.parametrize(
-    ("own", "most", "up", "down"),
-    [
-        *[
-            (1.0, 1.0, 10, 10),
-            (0.99, 1.0, 10, 9),
-            (0.31, 1.0, 4, 3),
-            (0.05, 1.0, 1, 0),
-            (0, 1, 0, 0),
-        ],
-        (0.49, 0.7, 7, 7),  # 7.000000000000001 in floating point
-        (0.36, 0.9, 4, 4),  # 3.9999999999999996
-    ],
-)
-def test_iafl_rounds_up_as_its_authors_do_or_down(
-    own: float, most: float, up: int, down: int
-) -> None:
-    # Ten others; the first one's mean is 1 / (itself and those it receives).
-    evidence = seen({"w": [[1.0]] + [[0.0]] * 10}, [own, *[most] * 10])
-    for method, count in ((Iafl(), up), (Iafl(rounding="up"), up), (Iafl(rounding="down"), down)):
-        (mean,) = values(method.share(evidence).models["a"])
-        assert round(1 / mean) - 1 == count
-
-
 def test_iafl_draws_anew_each_round_and_the_same_for_the_same_seed() -> None:
     rows = [[float(k)] for k in range(6)]
     worth = [1.0, 0.4, 0.4, 0.4, 0.4, 0.4]
@@ -236,7 +212,6 @@ def test_who_is_absent_receives_others_updates_under_iafl_and_nothing_under_cgsv
         ("cgsv:betta=1", "has the unknown option 'betta', perhaps beta is meant"),
         ("cgsv:beta=0", "has beta=0, which must be greater than 0."),
         ("iafl:kappa=2", "has kappa=2, which must be less than or equal to 1."),
-        ("iafl:rounding=off", "has rounding=off, which must be 'up' or 'down'."),
         ("iafl:kappa=nan", "has kappa=nan, which must be a finite number."),
     ],
 )
