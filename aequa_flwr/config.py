@@ -280,6 +280,11 @@ class RunConfig(BaseModel):
     @classmethod
     def _resolve_auto(cls, values: Any) -> Any:
         values = {str(key).replace("_", "-"): value for key, value in dict(values).items()}
+        for name, field in cls.model_fields.items():
+            key = field.alias or name
+            # pydantic takes true for 1.
+            if field.annotation in (int, float) and isinstance(values.get(key), bool):
+                raise ValueError(f"{key} = {str(values[key]).lower()}: must be a number")
         recipe = RECIPES.get(str(values.get("dataset", "digits")), RECIPES["digits"])
         automatic: dict[str, Value] = {
             "partition": recipe.partition,

@@ -58,6 +58,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     add("--results", type=Path, help="results file to go on with (default: in the output folder)")
     add("--data-dir", default="", help="folder that holds the data sets")
     add("--cache-dir", default="", help="folder of prepared data sets")
+    add("--download", action="store_true", help="fetch data sets that are missing")
     add("--device", default="auto", help="auto (default), cpu, cuda or mps")
     add(
         "--at-once",
@@ -156,6 +157,8 @@ def _machine(options: argparse.Namespace) -> dict[str, Value]:
             )
         values[key] = value
     values["device"] = options.device
+    if options.download:
+        values["download"] = True
     for key, folder in (("data-dir", options.data_dir), ("cache-dir", options.cache_dir)):
         if folder:
             values[key] = str(Path(folder).expanduser().absolute())

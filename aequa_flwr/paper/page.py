@@ -8,7 +8,7 @@ from aequa_flwr.files import write_whole
 from aequa_flwr.paper.figures import draw_figures, make_figures
 from aequa_flwr.paper.goals import Goal, judge
 from aequa_flwr.paper.published import DATASETS, METHODS, Published, load_published
-from aequa_flwr.paper.results import Line
+from aequa_flwr.paper.results import MACHINE, Line
 from aequa_flwr.paper.runs import Runs, approach_name, approach_of, place_of, seed_of, sort_runs
 from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_markdown
 from aequa_flwr.record import RunRecord
@@ -17,10 +17,12 @@ _LINE_LENGTH = 120
 _FORM = (
     "A cell is **ours (the paper's)**: a mean ± the standard deviation over seeds, or the value of "
     "one seed. (Ours is the deviation of a sample, ddof = 1; the paper does not say which it has.) "
-    "Bold is the best of ours in its row, several if they look the same. The last row counts how "
-    "often a method is that, and how often the paper has it in bold, in the rows that were run "
-    'with all methods. "undefined" is a correlation of which one side is all alike, or a measure '
-    "that needs what the run did not have."
+    "\\[3 of 5 seeds\\] is a mean of fewer than others in the table have. Bold is the best of ours "
+    "in its row, several if they look the same; mean gains are not ranked, as to give everybody "
+    "everything would be best. The last row counts how often a method is the best, and how often "
+    "the paper has it in bold, in the rows in which all methods have a value. "
+    '"undefined" is a correlation of which one side is all alike, or a measure that needs what the '
+    "run did not have."
 )
 _JUDGED = (
     "The first two are judged in every partition that Aequa was run in, the third against every "
@@ -230,9 +232,24 @@ def _failed(lines: Sequence[Line]) -> str:
 def _replaced(runs: Runs) -> str:
     if not runs.replaced:
         return ""
-    words = "A later run of the same experiment, data, method and seed is shown in their stead."
-    items = "\n".join(_item(line, "") for line in runs.replaced)
+    words = (
+        "The tables have one place for an experiment, data, method and seed, whatever other "
+        "settings a run has; the later one is shown."
+    )
+    items = "\n".join(_item(line, _other_settings(line, runs)) for line in runs.replaced)
     return f"## Runs that are not shown\n\n{words}\n\n{items}"
+
+
+def _other_settings(line: Line, runs: Runs) -> str:
+    """Return what a run that is not shown was run with, where the one that is shown was not."""
+    record = line.record
+    found = runs.find(line.experiment, place_of(record), approach_of(record))
+    (shown,) = (other for other in found if seed_of(other) == seed_of(record))
+    return ", ".join(
+        f"{key} = {value}"
+        for key, value in record.config.items()
+        if key not in MACHINE and shown.config.get(key) != value
+    )
 
 
 def _item(line: Line, reason: str) -> str:

@@ -111,14 +111,17 @@ def _check_header(path: Path, text: str) -> None:
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or "results" not in header:
-        raise ResultsError(f"{path} is not a results file; choose another --output.")
+        raise ResultsError(f"{path} is not a results file; choose another --output or --results.")
     if header != _HEADER:
-        theirs = f"version {header.get('aequa-flwr', 'unknown')}"
-        if theirs == f"version {__version__}":
-            theirs = f"another layout of version {__version__}"
+        theirs = header.get("aequa-flwr", "unknown")
+        differs = (
+            f"of version {theirs} of aequa-flwr, and this is version {__version__}"
+            if theirs != __version__
+            else f"laid out as this version {__version__} of aequa-flwr does not do it"
+        )
         raise ResultsError(
-            f"{path} is of {theirs} of aequa-flwr, and this is version {__version__}; results of "
-            "two versions are not mixed, choose another --output."
+            f"{path} is {differs}; results of two versions are not mixed, choose another "
+            "--output or --results."
         )
 
 
@@ -138,6 +141,5 @@ def _line(path: Path, number: int, text: str) -> Line:
 
 def _broken(path: Path, number: int) -> ResultsError:
     return ResultsError(
-        f"{path}, line {number} is not a whole result, the file may be truncated; remove that "
-        "line and all after it to have only those runs repeated."
+        f"{path}, line {number} is not a whole result; remove that line to have its run repeated."
     )

@@ -111,8 +111,8 @@ _PLANS = (
     _Plan(
         "Collaboration gain",
         "Table 7; FEMNIST: Table 4",
-        "Mean (MCG, higher is better) and standard deviation (CGS, lower is better) over the "
-        "participants of what they gain over training alone, in percentage points.",
+        "Mean (MCG, higher is better) and standard deviation (CGS, lower is better; ddof = 0) over "
+        "the participants of what they gain over training alone, in percentage points.",
         "main",
         (MCG, CGS),
         ranked=frozenset({"cgs"}),

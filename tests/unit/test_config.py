@@ -50,6 +50,8 @@ def test_parse_and_to_flower_are_inverse() -> None:
         ({"participants": 0}, "participants = 0: must be greater than or equal to 1"),
         ({"participants": 2.5}, "participants = 2.5: must be a whole number."),
         ({"rounds": "ten"}, "rounds = 'ten': must be a whole number."),
+        ({"seed": True}, "seed = true: must be a number."),
+        ({"learning-rate": False}, "learning-rate = false: must be a number."),
         ({"momentum": "much"}, "momentum = 'much': must be a number."),
         ({"learning-rate": float("nan")}, "learning-rate = nan: must be a finite number"),
         ({"p-min": 0.5, "p-max": 0.3}, "p-min = 0.5 must not be above p-max = 0.3"),

@@ -129,6 +129,15 @@ def test_a_run_that_a_later_one_replaces_is_told() -> None:
     assert "- main, MNIST, Homogeneous, Aequa, seed 1" in section(text, "Runs that are not shown")
 
 
+def test_what_a_run_that_is_not_shown_was_run_with_is_told() -> None:
+    lines = [line(config={"method": method}) for method in ("iafl", "iafl:kappa=0.5")]
+    assert (
+        section(page(*lines), "Runs that are not shown")
+        .strip()
+        .endswith("- main, MNIST, Homogeneous, IAFL, seed 1: method = iafl")
+    )
+
+
 def test_figures_are_linked_where_there_is_a_file() -> None:
     text = page(*grid(), width_mnist="paper/width-mnist.svg")
     assert "![Accuracy against width, MNIST](paper/width-mnist.svg)" in text

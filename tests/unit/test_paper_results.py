@@ -69,9 +69,9 @@ def test_lines_are_in_the_order_of_the_grid_and_none_is_lost() -> None:
     [
         ({"results": 1, "aequa-flwr": "0.0.9", "record-schema": SCHEMA_VERSION},
          "is of version 0.0.9 of aequa-flwr, and this is version"),
-        ({"results": 1, "aequa-flwr": __version__, "record-schema": 1}, "is of another layout of"),
+        ({"results": 1, "aequa-flwr": __version__, "record-schema": 1}, "is laid out as this"),
         ({"results": 2, "aequa-flwr": __version__, "record-schema": SCHEMA_VERSION},
-         "is of another layout of version"),
+         "is laid out as this version"),
         ({"results": 2}, "is of version unknown"),
         ({"schema": 1}, "is not a results file"),
         ([1], "is not a results file"),
@@ -85,7 +85,7 @@ def test_results_of_another_version_are_refused_and_not_mixed(
     with pytest.raises(ResultsError) as refused:
         load_results(path)
     assert says in str(refused.value)
-    assert "choose another --output." in str(refused.value)
+    assert "choose another --output or --results." in str(refused.value)
 
 
 def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path: Path) -> None:
