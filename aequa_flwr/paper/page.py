@@ -17,7 +17,7 @@ _LINE_LENGTH = 120
 _FORM = (
     "A cell is **ours (the paper's)**: a mean ± the standard deviation over seeds, or the value of "
     "one seed. (Ours is the deviation of a sample, ddof = 1; the paper does not say which it has.) "
-    "\\[3 of 5 seeds\\] is a mean of fewer than others in the table have. Bold is the best of ours "
+    "\\[3 of 5 seeds\\] is fewer than others in the row have. Bold is the best of ours "
     "in its row, several if they look the same; mean gains are not ranked, as to give everybody "
     "everything would be best. The last row counts how often a method is the best, and how often "
     "the paper has it in bold, in the rows in which all methods have a value. "

@@ -322,7 +322,6 @@ def to_markdown(table: Table) -> str:
     """Return the table alone, without its title and words; empty if it has no rows."""
     if not table.rows:
         return ""
-    most = max(len(cell.outcome.values) for _, cells in table.rows for cell in cells)
     labels = len(table.rows[0][0])
     lines = [
         table.head,
@@ -330,6 +329,7 @@ def to_markdown(table: Table) -> str:
         *(
             (*map(escape_markdown, names), *(_cell_text(cell, most) for cell in cells))
             for names, cells in table.rows
+            for most in [max(len(cell.outcome.values) for cell in cells)]
         ),
     ]
     if table.wins is not None:
@@ -360,8 +360,7 @@ def _bold(text: str, bold: bool) -> str:
 
 def _notes(outcome: Outcome, most: int) -> list[str]:
     notes = []
-    # Of one seed it is plain that it has no spread.
-    if 1 < len(outcome.values) < most:
+    if len(outcome.values) < most:
         notes.append(f"{len(outcome.values)} of {most} seeds")
     if outcome.num_undefined:
         notes.append(f"{outcome.num_undefined} undefined")

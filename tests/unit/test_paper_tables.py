@@ -206,7 +206,7 @@ def test_undefined_and_failed_runs_are_said_and_not_averaged() -> None:
         "0.200 ± 0.141 (0.07 ± 0.24)",
         "failed (-0.30 ± 0.16)",
         "undefined (0.16 ± 0.20)",
-        "**0.900** \\[1 undefined, 1 failed\\] (0.97 ± 0.02)",
+        "**0.900** \\[1 of 2 seeds, 1 undefined, 1 failed\\] (0.97 ± 0.02)",
     ]
 
 
@@ -216,10 +216,12 @@ def test_fewer_seeds_than_others_have_are_said() -> None:
     lines.append(line(method="cgsv"))
     found = row(tables(*lines)["Predictive performance"], "MNIST", "Homogeneous")
     assert found[1:] == [
-        "**90.00** (90.62 ± 2.32)",
+        "**90.00** \\[1 of 3 seeds\\] (90.62 ± 2.32)",
         "**90.00 ± 0.00** (98.40 ± 0.13)",
         "**90.00 ± 0.00** \\[2 of 3 seeds\\] (98.60 ± 0.11)",
     ]
+    elsewhere = tables(*lines, line(partition="label-skew:3"))["Predictive performance"]
+    assert row(elsewhere, "MNIST", "Label skew (3)")[3] == "90.00 (95.37 ± 1.15)"
 
 
 def test_a_value_that_is_no_number_is_undefined() -> None:
