@@ -76,6 +76,13 @@ def test_what_does_not_hold_is_listed_with_both_numbers() -> None:
     assert "Nobody has looked into it yet." in section(text, "Where it differs, and why")
 
 
+def test_where_another_method_is_above_a_narrower_p_min_is_told() -> None:
+    lines = [line(pearson=0.85), line(method="iafl", pearson=0.9), line("narrow", pearson=0.99)]
+    told = "| 3 | MNIST | Homogeneous | 0.850 (with p\\_min = 0.1: 0.990) | 0.900 of IAFL |"
+    assert told in page(*lines)
+    assert "p\\_min = 0.1: 0.990" not in page(line(), *lines[2:])
+
+
 def test_without_baselines_a_goal_is_not_run_and_not_met() -> None:
     text = page(line(accuracy=0.99, pearson=0.99))
     assert "**2 of 3 goals hold wherever measured.**" in text
