@@ -82,9 +82,19 @@ class _Table:
         try:
             yield
         except UserError as error:
-            words = (_ABOUT.get(w, w) for w in re.findall(r"[A-Za-z0-9_-]+", str(error)))
-            line = next((self.key_lines[w] for w in words if w in self.key_lines), self.line)
+            line = self.line_of(self._key_in(str(error)))
             raise GridError(f"{self.path}, line {line}: {error}", error.exit_code) from None
+
+    def _key_in(self, text: str) -> str:
+        """Return the key that a sentence names, or else the one whose text value it names."""
+        words = (_ABOUT.get(word, word) for word in re.findall(r"[A-Za-z0-9_-]+", text))
+        values = (
+            key
+            for key in self.content
+            for value in _items(self.content[key])
+            if isinstance(value, str) and key != "name" and value in text.split()
+        )
+        return next((key for key in (*words, *values) if key in self.key_lines), "")
 
 
 def read_grid(
@@ -143,15 +153,22 @@ def _values(table: _Table, key: str) -> Sequence[Value]:
         raise table.error(line, f"unknown key {key}; did you mean {key.replace('_', '-')}.")
     if key in _ELSEWHERE:
         raise table.error(line, f"{key} belongs to {_ELSEWHERE[key]}.")
-    values = value if isinstance(value, list) else [value]
+    values = _items(value)
     if not values:
         raise table.error(line, f"{key} = [] leaves nothing to run; name a value.")
-    for item in values:
+    for place, item in enumerate(values):
         if not isinstance(item, str | int | float):
             raise table.error(
                 line, f"{key} must be a text, a number, true or false, or a list of them."
             )
+        if item in values[:place]:
+            raise table.error(line, f"{key} has {item!r} twice; name each value once.")
     return values
+
+
+def _items(value: Any) -> list[Any]:
+    """Return the values of an axis; one that is no list has one."""
+    return value if isinstance(value, list) else [value]
 
 
 def _title(config: RunConfig, axes: Mapping[str, Sequence[Value]]) -> str:
@@ -187,7 +204,7 @@ def _tables(path: Path) -> list[_Table]:
 
 def _parse(path: Path) -> tuple[str, dict[str, Any]]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise GridError(f"{path} is no text in UTF-8.") from None
     except OSError as error:
@@ -198,6 +215,8 @@ def _parse(path: Path) -> tuple[str, dict[str, Any]]:
         found = _SYNTAX_LINE.search(str(error))
         line = int(found[1]) if found else len(text.splitlines())
         reason = _SYNTAX_LINE.sub("", str(error)).removesuffix(" (at end of document)")
+        if reason == "Invalid value":
+            reason += "; a text stands in quotes"
         raise GridError(f"{path}, line {line}: {reason[:1].lower()}{reason[1:]}.") from None
 
 

@@ -85,6 +85,7 @@ def test_the_machine_says_where_data_is_and_a_text_may_have_options(tmp_path: Pa
         ("[[experiment]]\nname = 'main'\n[other]\n", "line 3: unknown key other; a grid has"),
         ("[[experiment]]\nname = 'main'\nseed = \n", "line 3: invalid value"),
         ("[[experiment]]\nname = 'main'\nseed = [1,", "line 3: "),
+        ("[[experiment]]\nname = 'main'\nmethod = aequa\n", "line 3: invalid value; a text stan"),
         ("[[experiment]]\nname = 'main'\nseed = 1\nseed = 2\n", "line 4: cannot overwrite a value"),
         ("[[experiment]]\nseed = 1\n", "line 1: an experiment needs a name; use one of main,"),
         ("[[experiment]]\nseed = 1\nname = 'all'\n", "line 3: name = 'all' is not known; use"),
@@ -116,8 +117,7 @@ def test_the_machine_says_where_data_is_and_a_text_may_have_options(tmp_path: Pa
         ("[[experiment]]\nname = 'main'\ndataset = 'mnist'\n", "line 3: data-dir must name the"),
         (
             "[[experiment]]\nname = 'main'\nseed = [1, 1.0]\n",
-            "line 1: the run digits dirichlet:1 aequa seed 1 is planned twice in main, first in "
-            "the experiment of line 1",
+            "line 3: seed has 1.0 twice; name each value once",
         ),
         (
             "[[experiment]]\nname = 'main'\n\n[[experiment]]\nname = 'main'\nrounds = [40, 30]\n",
@@ -155,6 +155,18 @@ def test_each_run_is_checked_once_and_blamed_on_its_line(tmp_path: Path) -> None
     with pytest.raises(GridError, match="line 6: The partition homogeneous does not suit") as error:
         read_grid(path, {}, refuse)
     assert error.value.exit_code == 1
+
+
+def test_a_sentence_that_names_a_value_is_blamed_on_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    text = "[[experiment]]\nname = 'main'\nmethod = 'aequa'\npartition = ['label-skew:11']\n"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())  # some editors begin a file with a mark
+
+    def refuse(config: RunConfig) -> None:
+        raise UserError(f"{config.partition} asks for more classes than the main 10.")
+
+    with pytest.raises(GridError, match="line 4: label-skew:11 asks for more"):
+        read_grid(path, {}, refuse)
 
 
 def jobs_with(tmp_path: Path, text: str = SMALL) -> tuple[Job, ...]:
