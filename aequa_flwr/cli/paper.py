@@ -17,7 +17,7 @@ from aequa_flwr.cli.run import (
     check_settings,
     read_pairs,
 )
-from aequa_flwr.cli.show import GridView, ProgressView
+from aequa_flwr.cli.show import GridView, ProgressView, duration
 from aequa_flwr.cli.sizing import count_cores
 from aequa_flwr.config import RunConfig, Value
 from aequa_flwr.data import Say
@@ -25,7 +25,14 @@ from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.paper.grid import EXPERIMENTS, Grid, read_grid
 from aequa_flwr.paper.page import save_page
 from aequa_flwr.paper.results import MACHINE, Line, identity, load_results, run_key
-from aequa_flwr.paper.schedule import Job, jobs_of, passes, standalone_sources, trains_alone
+from aequa_flwr.paper.schedule import (
+    Job,
+    jobs_of,
+    passes,
+    seconds_by_pace,
+    standalone_sources,
+    trains_alone,
+)
 from aequa_flwr.record import RunRecord
 from aequa_flwr.report.tables import pearson_text, percent
 from aequa_flwr.rewards import Measures
@@ -106,7 +113,7 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
                 board,
                 jobs,
                 to_do=to_do,
-                work=checker.work(to_do, standalone_sources(jobs, board.lines)),
+                work=checker.work(jobs, to_do, board.lines),
                 at_once=at_once,
                 workers=None if at_once == 1 else max(1, count_cores() // at_once),
                 view=grid_view,
@@ -202,10 +209,15 @@ class _Checker:
             for job in to_do
         }
 
-    def work(self, to_do: Sequence[Job], known: Collection[str]) -> dict[str, float]:
-        """Return the same in multiply-adds, by which runs of other networks compare too."""
-        counts = self.passes(to_do, known)
-        return {key: count * self.multiply_adds[key] for key, count in counts.items()}
+    def work(
+        self, jobs: Sequence[Job], to_do: Sequence[Job], lines: Sequence[Line]
+    ) -> dict[str, float]:
+        """Return how long each job takes by the pace of earlier ones, or else by multiply-adds."""
+        counts = self.passes(to_do, standalone_sources(jobs, lines))
+        seconds = seconds_by_pace(jobs, lines, counts)
+        adds = {key: count * self.multiply_adds[key] for key, count in counts.items()}
+        rate = sum(seconds.values()) / sum(adds[key] for key in seconds) if seconds else 1.0
+        return {key: seconds.get(key, rate * adds[key]) for key in counts}
 
 
 @contextmanager
@@ -232,10 +244,15 @@ def _say_plan(console: Console, jobs: Sequence[Job], place: Place, checker: _Che
             _print(console, f"to do  {what}: {counts[job.key]:,.0f} examples x epochs")
         else:
             _print(console, f"done   {what}")
+    seconds = seconds_by_pace(jobs, lines, counts)
+    pace = ""
+    if seconds and len(seconds) == len(counts):
+        took = duration(sum(seconds.values()))
+        pace = f", about {took} one after the other if as fast as earlier ones"
     _print(
         console,
         f"{len(to_do)} of {len(jobs)} runs are to do, {sum(counts.values()):,.0f} examples x "
-        f"epochs in all; their folder is {place.folder}.",
+        f"epochs in all{pace}; their folder is {place.folder}.",
     )
 
 

@@ -1,7 +1,9 @@
 """Which run comes next, what runs have in common, and how much work they are."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+import statistics
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aequa_flwr.config import RunConfig
@@ -111,6 +113,34 @@ def trains_alone(jobs: Iterable[Job], known: Collection[str]) -> set[str]:
     """Return the keys of the ``jobs`` that train standalone models, for others of their group."""
     first = {job.alone: job.key for job in reversed([*jobs]) if job.alone is not None}
     return {key for group, key in first.items() if group not in known}
+
+
+def seconds_by_pace(
+    jobs: Iterable[Job], lines: Iterable[Line], counts: Mapping[str, float]
+) -> dict[str, float]:
+    """Return how long jobs of ``counts`` passes take, as fast as others of their data and network.
+
+    ``lines`` are the results of ``jobs`` so far; the median of their speeds counts.
+    """
+    jobs = tuple(jobs)
+    records = {identity(line)[1]: line.record for line in lines}
+    done = [job for job in jobs if job.key in records]
+    alone = trains_alone(done, ())
+    pace: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for job in done:
+        record = records[job.key]
+        if record.status == "completed" and record.data is not None:
+            count = passes(job.config, record.data.num_train, alone=job.key in alone)
+            pace[_kind(job)].append(record.times.seconds / count)
+    return {
+        job.key: counts[job.key] * statistics.median(pace[_kind(job)])
+        for job in jobs
+        if job.key in counts and _kind(job) in pace
+    }
+
+
+def _kind(job: Job) -> tuple[str, str]:
+    return job.config.dataset, job.config.network
 
 
 def seconds_left(total: float, done: float, elapsed: float) -> float | None:

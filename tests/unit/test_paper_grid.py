@@ -25,12 +25,13 @@ from aequa_flwr.paper.schedule import (
     jobs_of,
     next_job,
     passes,
+    seconds_by_pace,
     seconds_left,
     standalone_sources,
     trains_alone,
 )
 from aequa_flwr.progress import Progress
-from aequa_flwr.record import RunRecord, Status, save_record
+from aequa_flwr.record import DataRecord, RunRecord, Status, Times, save_record
 from tests.unit.report_records import make_record
 
 SMALL = """
@@ -258,6 +259,28 @@ def test_the_time_left_is_judged_by_work() -> None:
     assert seconds_left(100.0, 101.0, 9.0) == 0.0
 
 
+def test_runs_take_as_long_as_others_of_their_data_and_network_took(tmp_path: Path) -> None:
+    others = "[[experiment]]\nname = 'main'\nnetwork = 'cnn'\ndataset = 'mnist'\n"
+    jobs = jobs_of(grid_of(tmp_path, SMALL + others, data_dir="/data"))
+    data = DataRecord("digits", 1000, 0, 0)
+
+    def took(job: Job, seconds: float, status: Status = "completed") -> Line:
+        record = record_for(job.config, status)
+        return Line("main", replace(record, data=data, times=Times(seconds=seconds)))
+
+    # 1,000 examples, 2 rounds: 4,200 passes for who trains alone as well, 2,200 without.
+    trained_alone, shared = jobs[0], jobs[2]
+    assert trained_alone.alone is not None
+    assert shared.alone is None
+    lines = [took(trained_alone, 42.0), took(shared, 66.0), took(jobs[3], 2.2)]
+    counts = {job.key: 100.0 for job in jobs[4:]}
+    assert seconds_by_pace(jobs, lines, counts) == {
+        job.key: pytest.approx(100 * 0.01) for job in jobs[4:-1]
+    }
+    assert seconds_by_pace(jobs, [took(shared, 66.0, "failed")], counts) == {}
+    assert seconds_by_pace(jobs, [], counts) == {}
+
+
 def test_a_run_is_started_with_exactly_its_settings(tmp_path: Path) -> None:
     config = RunConfig.parse(
         {"dataset": "svhn", "data-dir": "/a b=c", "behaviour": "flip:0.3, zeros", "epsilon": 1e-7,
@@ -360,7 +383,8 @@ def test_a_dry_run_says_what_is_done_and_what_is_to_do(
     save_results(tmp_path / "out" / "results.jsonl", [line_of("main", record_for(job.config))])
     code, out, _ = run_paper(capsys, tmp_path, SMALL, "--dry-run")
     assert f"done   {head} standalone seed 1\n" in out
-    assert "7 of 8 runs are to do, 29,275 examples x epochs in all" in out
+    # Its record says 90 s for 1437 examples, 2 rounds and training alone: 67 passes in a second.
+    assert "7 of 8 runs are to do, 29,275 examples x epochs in all, about 7 min 17 s one" in out
 
 
 @pytest.mark.parametrize(
