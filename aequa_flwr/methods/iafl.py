@@ -41,14 +41,17 @@ class Iafl:
         everybody = {**seen.models, **seen.absent}
         worth = self.worth(seen.contributions, everybody)
         models, steps = {}, {}
+        means: dict[tuple[int, ...], dict[str, npt.NDArray[np.floating]]] = {}
         for name, model in everybody.items():
             own = [present.index(name)] if name in seen.models else []
             rng = rng_for(seen.seed, "iafl", seen.server_round, name)
             others = [k for k in range(len(present)) if k not in own]
             count = math.ceil(worth[name] * (len(present) - 1) - _SLACK)
-            # In the order of the names, so that who receives the same adds up the same.
-            drawn = sorted([*own, *rng.choice(others, size=count, replace=False)])
-            steps[name] = _mean(seen, drawn) | (seen.own_statistics(own[0]) if own else {})
+            # In the order of the names: who receives the same shares one sum, and its rounding.
+            drawn = tuple(sorted([*own, *rng.choice(others, size=count, replace=False)]))
+            if drawn not in means:
+                means[drawn] = _mean(seen, drawn)
+            steps[name] = means[drawn] | (seen.own_statistics(own[0]) if own else {})
             start = seen.server if rng.random() < self.recovery else model
             models[name] = seen.moved(start, steps[name])
         best = max(present, key=lambda name: seen.contributions.get(name, 0.0))
@@ -67,7 +70,7 @@ def _mean(seen: PersonalRound, indices: Sequence[int]) -> dict[str, npt.NDArray[
     if not indices:
         return {}
     return {
-        key: update[indices].mean(axis=0, dtype=np.float64)
+        key: update[[*indices]].mean(axis=0, dtype=np.float64)
         for key, update in seen.updates.items()
         if key not in seen.switchable
     }
