@@ -12,6 +12,8 @@ from aequa_flwr.methods.personal import Personal, PersonalRound, Shared
 
 # 0.3 x 10 entries are 3, not the 4 that a bare ceil makes of 3.0000000000000004.
 _SLACK = 1e-9
+_Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+_Ranks = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 
 @dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
@@ -42,11 +44,10 @@ class CgsvRewards:
             key: np.tensordot(pulls, update.astype(np.float64), axes=1)
             for key, update in compared.items()
         }
-        # The largest first; equal ones in their order, so that nothing depends on the machine.
-        order = {key: np.argsort(-np.abs(u), axis=None, kind="stable") for key, u in total.items()}
+        ranks = {key: _ranks(u) for key, u in total.items()}
         models = {}
         for index, (name, share) in enumerate(self.shares(seen.contributions, names).items()):
-            steps = {key: _largest(u, order[key], share) for key, u in total.items()}
+            steps = {key: _largest(u, ranks[key], share) for key, u in total.items()}
             models[name] = seen.moved(seen.models[name], steps | seen.own_statistics(index))
         return Shared(seen.moved(seen.server, total), models)
 
@@ -59,13 +60,14 @@ class CgsvRewards:
         return {name: worth.get(name, 0.0) / most for name in names}
 
 
-def _largest(
-    total: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    order: np.ndarray[tuple[int, ...], np.dtype[np.intp]],
-    share: float,
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _ranks(total: _Floats) -> _Ranks:
+    """Return each entry's place from 0, the largest; equal ones in their order on any machine."""
+    order = np.argsort(-np.abs(total), axis=None, kind="stable")
+    ranks = np.empty(total.size, np.intp)
+    ranks[order] = np.arange(total.size)
+    return ranks.reshape(total.shape)
+
+
+def _largest(total: _Floats, ranks: _Ranks, share: float) -> _Floats:
     """Return ``total`` with all but ceil(share x size) of its largest entries set to 0."""
-    kept = order[: math.ceil(share * total.size - _SLACK)]
-    part = np.zeros_like(total)
-    part.flat[kept] = total.flat[kept]
-    return part
+    return np.where(ranks < math.ceil(share * total.size - _SLACK), total, 0.0)
