@@ -8,9 +8,18 @@ import numpy.typing as npt
 from aequa_flwr.allocation.annealing import anneal
 from aequa_flwr.allocation.exact import sweep
 from aequa_flwr.allocation.objective import Floats, Objective, mean_over_variance
+from aequa_flwr.allocation.room import Room, room_for_even_gains
 from aequa_flwr.seeding import rng_for
 
-__all__ = ["SOLVERS", "Allocation", "Objective", "allocate", "mean_over_variance"]
+__all__ = [
+    "SOLVERS",
+    "Allocation",
+    "Objective",
+    "Room",
+    "allocate",
+    "mean_over_variance",
+    "room_for_even_gains",
+]
 
 SOLVERS = ("exact", "annealing")
 # Squares and quotients of numbers in this range stay finite.

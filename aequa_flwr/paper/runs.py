@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from aequa_flwr.allocation import Room
 from aequa_flwr.config import method_kind
 from aequa_flwr.forms import PARTITIONS, read_partition
 from aequa_flwr.paper.published import DATASETS, METHODS
 from aequa_flwr.paper.results import Line
 from aequa_flwr.record import RunRecord
+from aequa_flwr.report.room import room_of
 from aequa_flwr.rewards import Measures, Rewarded, measure_fairness
 
 # Contributions as their authors write them, where that is not how the setting is written.
@@ -192,25 +194,51 @@ def _measured_by(record: RunRecord, rates: Mapping[str, float]) -> RunRecord:
 class Measure:
     """A number of a run: ``key`` is its name in the paper's tables.
 
+    ``read`` has the measures of the data that is asked for in the place of ``record.measures``.
     ``factor`` is 100 for what is shown in per cent or percentage points; ``digits`` are shown.
     """
 
     key: str
     name: str
-    read: Callable[[Measures], float | None]
+    read: Callable[[RunRecord], float | None]
     factor: int = 100
     digits: int = 2
 
 
-ACCURACY = Measure("accuracy", "Accuracy", lambda measures: measures.accuracy)
-MCG = Measure("mcg", "MCG", lambda measures: measures.mcg)
-CGS = Measure("cgs", "CGS", lambda measures: measures.cgs)
+def _measure(
+    key: str,
+    name: str,
+    read: Callable[[Measures], float | None],
+    factor: int = 100,
+    digits: int = 2,
+) -> Measure:
+    """Return one of the measures of fairness, which a run need not have."""
+
+    def read_record(record: RunRecord) -> float | None:
+        return None if record.measures is None else read(record.measures)
+
+    return Measure(key, name, read_record, factor, digits)
+
+
+def _room(read: Callable[[Room], float]) -> Callable[[RunRecord], float | None]:
+    def read_record(record: RunRecord) -> float | None:
+        room = room_of(record)
+        return None if room is None else read(room)
+
+    return read_record
+
+
+ACCURACY = _measure("accuracy", "Accuracy", lambda measures: measures.accuracy)
+MCG = _measure("mcg", "MCG", lambda measures: measures.mcg)
+CGS = _measure("cgs", "CGS", lambda measures: measures.cgs)
 # Against standalone accuracies, as in the paper's comparison of methods.
-PEARSON = Measure("pearson", "Pearson", lambda measures: measures.standalone_pearson, 1, 3)
-CONTRIBUTION_PEARSON = Measure("pearson", "Pearson", lambda measures: measures.pearson, 1, 3)
-WIDTH_PEARSON = Measure(
+PEARSON = _measure("pearson", "Pearson", lambda measures: measures.standalone_pearson, 1, 3)
+CONTRIBUTION_PEARSON = _measure("pearson", "Pearson", lambda measures: measures.pearson, 1, 3)
+WIDTH_PEARSON = _measure(
     "width-pearson", "Pearson of widths", lambda measures: measures.width_pearson, 1, 3
 )
+LOWEST = Measure("lowest", "Least accurate reward", _room(lambda room: room.lowest))
+NEEDED = Measure("needed", "At most, for even gains", _room(lambda room: room.needed))
 
 
 @dataclass(frozen=True)
@@ -266,7 +294,8 @@ def measure_runs(
     """Return ``measure`` over runs that differ in their seed."""
     completed = [record for record in records if record.status == "completed"]
     values = [
-        _read(record.held_out if held_out else record.measures, measure) for record in completed
+        _read(replace(record, measures=record.held_out) if held_out else record, measure)
+        for record in completed
     ]
     known = tuple(value for value in values if value is not None)
     return Outcome(
@@ -274,6 +303,6 @@ def measure_runs(
     )
 
 
-def _read(measures: Measures | None, measure: Measure) -> float | None:
-    value = None if measures is None else measure.read(measures)
+def _read(record: RunRecord, measure: Measure) -> float | None:
+    value = measure.read(record)
     return None if value is None or not math.isfinite(value) else value * measure.factor

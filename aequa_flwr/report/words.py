@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 from aequa_flwr.record import ParticipantRecord, RunRecord
 from aequa_flwr.report.baselines import about_baseline, is_baseline
+from aequa_flwr.report.room import CLOSE, about_room, chosen_by_accuracy
 from aequa_flwr.report.tables import loses, pearson_text, shows_alone
 from aequa_flwr.rewards import Measures
 
 # From which correlation on which words; below the last, rewards do not follow contributions.
-_CLOSENESS = ((0.95, "very closely"), (0.8, "closely"), (0.5, "loosely"))
+_CLOSENESS = ((CLOSE, "very closely"), (0.8, "closely"), (0.5, "loosely"))
 _REWARDING = {
     "post-training": "Everybody trained the whole model; rewards are cut from it at the end.",
     "training-time": "Everybody trained only the part of the model it had earned so far.",
@@ -171,17 +172,17 @@ def about_measures(record: RunRecord) -> tuple[str, ...]:
             "No accuracy was measured, as the server has no validation data; how widths and "
             "contributions go together is all that can be said.",
         )
-    if not is_measured(record) or any(p.gain is not None for p in record.participants):
-        return (_about_columns(record),)
-    return _about_columns(record), (
-        "MCG, CGS and IPR compare with training alone, which this run did not do; "
-        "--set measure-alone=true does."
-    )
+    texts = [_about_columns(record), about_room(record)]
+    if is_measured(record) and all(p.gain is None for p in record.participants):
+        texts.append(
+            "MCG, CGS and IPR compare with training alone, which this run did not do; "
+            "--set measure-alone=true does."
+        )
+    return tuple(text for text in texts if text)
 
 
 def _about_columns(record: RunRecord) -> str:
-    # Records of version 1 knew no other way of choosing widths.
-    if record.config.get("allocation", "accuracy") == "accuracy":
+    if chosen_by_accuracy(record):
         chosen, left, both = "The widths were chosen", "flatters", "flatter"
     else:
         chosen, left, both = "Contributions may be based", "may flatter", "may flatter"

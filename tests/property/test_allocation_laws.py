@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aequa_flwr.allocation import Objective, allocate, mean_over_variance
+from aequa_flwr.allocation import (
+    Objective,
+    allocate,
+    mean_over_variance,
+    room_for_even_gains,
+)
 from aequa_flwr.allocation.objective import Floats, Number
 
 Cost = Callable[[float, float, float], float]
@@ -241,3 +246,24 @@ def test_a_monotone_cost_that_is_not_quasi_concave_may_be_missed_but_stays_fair(
     found = allocate(c, a, objective=variance_squared)
     assert found.cost == pytest.approx(-0.48125)
     assert found.gain.min() >= 0.0
+
+
+@law
+@given(
+    st.lists(st.integers(0, 1023).map(lambda n: n / 1024), min_size=1, max_size=12),
+    st.integers(0, 1024),
+    st.integers(1, 1024),
+)
+def test_on_a_dense_ladder_there_is_room_exactly_where_everybody_gains_the_same(
+    c: list[float], first: int, last: int
+) -> None:
+    ladder = [n / 1024 for n in range(min(first, last), last + 1)]
+    room = room_for_even_gains(c, ladder)
+    within = [ci for ci in c if ci <= ladder[-1]]
+    if room is None:
+        assert not within
+        return
+    if max(within) == ladder[-1]:
+        return  # the largest gains nothing, and 0 for all is no optimum
+    gains = allocate(within, ladder, epsilon=1e-12).gain
+    assert (np.ptp(gains) == 0.0) == room.is_enough

@@ -282,6 +282,24 @@ def test_a_narrower_p_mins_correlations_are_ours_only_and_of_the_same_seeds() ->
     assert found == ["not run", "not run", "0.900", "**0.950**"]
 
 
+def test_the_room_for_even_gains_is_that_of_aequas_runs_alone() -> None:
+    people = [person(1, 0.3, 0.8), person(2, 0.6, 0.9)]
+    curve = ((0.25, 0.8), (1.0, 0.9))
+    lines = [
+        line(pearson=0.86, participants=people, curve=curve),
+        line(method="iafl", participants=people, curve=curve),
+        line("narrow", pearson=0.99, participants=people, curve=((0.1, 0.5), *curve)),
+    ]
+    made = tables(*lines)
+    # 0.3 + (0.9 - 0.6) = 0.6.
+    assert row(made["Room for even gains"], "MNIST", "Homogeneous") == [
+        *("80.00", "60.00", "0.860 (0.97 ± 0.02)"),
+    ]
+    assert row(made["Room for even gains with a narrower p_min"], "MNIST", "Homogeneous") == [
+        *("50.00", "60.00", "0.990"),
+    ]
+
+
 def test_width_as_the_reward_has_both_correlations() -> None:
     found = tables(line("width", contribution_pearson=0.93, width_pearson=1.0))
     assert row(found["Width as the reward"], "MNIST", "Homogeneous") == [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aequa_flwr.config import Value
 from aequa_flwr.contribution import Unit
 from aequa_flwr.record import CurvePoint, DataRecord, RunRecord, Times, load_record
 from aequa_flwr.report import (
@@ -21,6 +22,7 @@ from aequa_flwr.report import (
 from aequa_flwr.report.chart import Chart, axis
 from aequa_flwr.report.script import SORT_TABLES
 from aequa_flwr.report.tables import contribution_text
+from aequa_flwr.report.words import about_measures
 from aequa_flwr.state import Failure
 from tests.unit.report_records import (
     CASES,
@@ -352,6 +354,37 @@ def test_what_was_not_measured_is_a_dash_and_the_page_says_why() -> None:
     assert "No accuracy was measured" in render_page(CASES["no validation"])
     assert "participant has alone" in render_page(CASES["compared"])
     assert "participant brought, in" in render_page(CASES["10"])
+
+
+def crowded(pearson: float) -> RunRecord:
+    """A run whose least accurate reward, 0.725, is far above the smallest contribution."""
+    record = make_record([0.1, 0.2, 0.7])
+    assert record.measures is not None
+    return replace(record, measures=replace(record.measures, pearson=pearson))
+
+
+def test_where_widths_leave_no_room_the_page_says_what_to_change() -> None:
+    # The curve begins with 0.95 - 0.4 * 0.75^2 = 0.725; 0.1 + (0.95 - 0.7) = 0.35.
+    assert about_measures(crowded(0.8))[1] == (
+        "The least accurate reward that could be given has 72.50%; for everybody to gain alike, "
+        "whoever brought least would have to get 35.00%. A smaller p-min than 0.25 makes narrower "
+        "rewards and lets them follow contributions more closely."
+    )
+    assert "A smaller p-min than 0.25" in render_page(crowded(0.8))
+
+
+def test_of_room_nothing_is_said_where_it_would_not_help() -> None:
+    close, enough = crowded(0.96), make_record([0.6, 0.65, 0.7])
+    assert enough.measures is not None
+    loose = replace(enough, measures=replace(enough.measures, pearson=0.8))
+    others: dict[str, Value] = {"method": "iafl", "allocation": "width"}
+    elsewhere = [
+        replace(crowded(0.8), config={**crowded(0.8).config, key: value})
+        for key, value in others.items()
+    ]
+    scores = replace(crowded(0.8), contribution_unit="score")
+    for record in (close, loose, scores, *elsewhere):
+        assert "p-min" not in " ".join(about_measures(record))
 
 
 def test_a_loser_is_marked() -> None:

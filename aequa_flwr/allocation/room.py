@@ -1,0 +1,35 @@
+"""Whether the levels reach low enough for everybody to gain the same (paper, section 4.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Room:
+    """How accurate the least accurate level is, and how accurate it may be at most.
+
+    Above ``needed`` the one who brought least gains more than the largest contributor whatever
+    it is given, so that rewards cannot follow contributions all the way down.
+    """
+
+    lowest: float
+    needed: float
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether gains can be alike."""
+        return self.lowest <= self.needed
+
+
+def room_for_even_gains(contributions: Sequence[float], levels: Sequence[float]) -> Room | None:
+    """Return the paper's assumption ``l <= c_1 + (u - c_N)`` in numbers; None where nobody gains.
+
+    l and u are the least and the most accurate of ``levels``, c_1 and c_N the smallest and the
+    largest of ``contributions``, in the same unit. A contribution above u, which no level can
+    reward, does not count, as it does not in ``allocate``.
+    """
+    highest = max(levels, default=float("-inf"))
+    within = [contribution for contribution in contributions if contribution <= highest]
+    if not within:
+        return None
+    return Room(min(levels), min(within) + highest - max(within))

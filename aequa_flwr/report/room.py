@@ -1,0 +1,43 @@
+"""Whether the narrowest width was narrow enough for rewards to follow contributions."""
+
+from aequa_flwr.allocation import Room, room_for_even_gains
+from aequa_flwr.record import RunRecord
+from aequa_flwr.report.baselines import is_baseline
+from aequa_flwr.report.tables import percent
+
+# From here on rewards follow contributions very closely: nothing is gained by more room.
+CLOSE = 0.95
+
+
+def chosen_by_accuracy(record: RunRecord) -> bool:
+    """Return whether widths were chosen by what each of them reaches on the validation data."""
+    # Records of version 1 knew no other way.
+    return record.config.get("allocation", "accuracy") == "accuracy"
+
+
+def room_of(record: RunRecord) -> Room | None:
+    """Return the room that the curve of a run had; None where widths were not chosen by it.
+
+    Contributions that are no accuracies are laid along the curve, which always has room then.
+    """
+    comparable = chosen_by_accuracy(record) and record.contribution_unit == "accuracy"
+    if is_baseline(record) or not comparable:
+        return None
+    levels = [point.accuracy for point in record.curve if point.accuracy is not None]
+    brought = [p.contribution for p in record.participants if p.contribution is not None]
+    return room_for_even_gains(brought, levels)
+
+
+def about_room(record: RunRecord) -> str:
+    """Return what to change where rewards could not follow contributions; else nothing."""
+    room, measures = room_of(record), record.measures
+    if room is None or room.is_enough or measures is None or measures.pearson is None:
+        return ""
+    if measures.pearson >= CLOSE:
+        return ""
+    return (
+        f"The least accurate reward that could be given has {percent(room.lowest)}; for everybody "
+        f"to gain alike, whoever brought least would have to get {percent(max(0.0, room.needed))}. "
+        f"A smaller p-min than {record.config.get('p-min')} makes narrower rewards and lets them "
+        "follow contributions more closely."
+    )
