@@ -88,10 +88,18 @@ def _wrap(text: str) -> str:
 def _answer(goals: Sequence[Goal], runs: Runs, published: Published) -> str:
     rows = [("", "Goal", "Holds", "In"), ("---",) * 4]
     for number, goal in enumerate(goals, 1):
-        good = len(goal.verdicts) - len(goal.failing)
-        within = f"{good} of {len(goal.verdicts)}" if goal.verdicts else ""
-        rows.append((str(number), escape_markdown(goal.sentence), f"**{goal.answer}**", within))
+        name = escape_markdown(goal.sentence)
+        rows.append((str(number), name, f"**{goal.answer}**", escape_markdown(_within(goal))))
     return f"{_wrap(_short_answer(goals, runs, published))}\n\n{_rows(rows)}\n\n{_wrap(_JUDGED)}"
+
+
+def _within(goal: Goal) -> str:
+    """Return in how many comparisons a goal holds; nothing if there are none."""
+    total = len(goal.verdicts)
+    good = total - len(goal.failing)
+    if goal.remedied:
+        return f"{good} of {total}; {good + len(goal.remedied)} with p_min = 0.1 where it fails"
+    return f"{good} of {total}" if total else ""
 
 
 def _short_answer(goals: Sequence[Goal], runs: Runs, published: Published) -> str:

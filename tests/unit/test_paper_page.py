@@ -80,7 +80,12 @@ def test_where_another_method_is_above_a_narrower_p_min_is_told() -> None:
     lines = [line(pearson=0.85), line(method="iafl", pearson=0.9), line("narrow", pearson=0.99)]
     told = "| 3 | MNIST | Homogeneous | 0.850 (with p\\_min = 0.1: 0.990) | 0.900 of IAFL |"
     assert told in page(*lines)
+    answer = "above that of every other method | **no** | 0 of 1"
+    assert f"{answer}; 1 with p\\_min = 0.1 where it fails |" in page(*lines)
     assert "p\\_min = 0.1: 0.990" not in page(line(), *lines[2:])
+    behind = page(*lines[:2], line("narrow", pearson=0.89))
+    assert "0.850 (with p\\_min = 0.1: 0.890) | 0.900 of IAFL |" in behind
+    assert f"{answer} |" in behind
 
 
 def test_without_baselines_a_goal_is_not_run_and_not_met() -> None:
