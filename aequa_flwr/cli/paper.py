@@ -55,7 +55,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "The file has [[experiment]] tables with a name (one of "
         f"{', '.join(EXPERIMENTS)}) and settings of `aequa run`; a list of values makes a run "
         "of each. The output folder has results.jsonl, a line for each finished run; "
-        "results.md, its tables and figures with the paper's numbers beside ours; and runs/, "
+        "results.md, its tables and figures with the paper's numbers beside ours, and "
+        "results/tables.csv, the tables in full precision; and runs/, "
         "where every run has its folder as `aequa run` leaves it, but for its rewards: "
         "they are large, and removed once the run's line is written."
     )

@@ -10,10 +10,11 @@ from aequa_flwr.paper.goals import Goal, judge
 from aequa_flwr.paper.published import DATASETS, METHODS, Published, load_published
 from aequa_flwr.paper.results import MACHINE, Line
 from aequa_flwr.paper.runs import Runs, approach_name, approach_of, place_of, seed_of, sort_runs
-from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_markdown
+from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_csv, to_markdown
 from aequa_flwr.record import RunRecord
 
 _LINE_LENGTH = 120
+_CSV_FILE = "tables.csv"
 _FORM = (
     "A cell is **ours (the paper's)**: a mean ± the standard deviation over seeds, or the value of "
     "one seed. (Ours is the deviation of a sample, ddof = 1; the paper does not say which it has.) "
@@ -32,13 +33,18 @@ _JUDGED = (
 
 
 def render_results(
-    lines: Sequence[Line], *, command: str, figures: Mapping[str, str], notes: str = ""
+    lines: Sequence[Line],
+    *,
+    command: str,
+    figures: Mapping[str, str],
+    notes: str = "",
+    numbers: str = "",
 ) -> str:
     """Return the page in Markdown; the same lines give the same page.
 
     ``command`` is how the results were made. ``figures`` has the link to each file of
     ``draw_figures`` that the page is to show. ``notes`` say why results differ from the paper's,
-    in Markdown, and are included as they are.
+    in Markdown, and are included as they are. ``numbers`` is the link to the tables as CSV.
     """
     runs, published = sort_runs(lines), load_published()
     goals = judge(runs, published)
@@ -48,7 +54,7 @@ def render_results(
         _misses(goals),
         _reasons(goals, notes),
         _how(lines, command, published),
-        "## Tables\n\n" + _wrap(_FORM),
+        "## Tables\n\n" + _wrap(_FORM + _where(numbers)),
         *(_table(table) for table in make_tables(runs, published)),
         _figures(runs, figures),
         _failed(lines),
@@ -62,8 +68,8 @@ def render_results(
 def save_page(results: Path, lines: Sequence[Line], *, command: str) -> Path:
     """Write the page of a results file beside it, and return where it is.
 
-    x/results.jsonl gives x/results.md and figures in x/results/. Notes are taken from
-    x/results-notes.md, if there is one.
+    x/results.jsonl gives x/results.md; figures and the tables as CSV are in x/results/. Notes are
+    taken from x/results-notes.md, if there is one.
     """
     page, folder = results.with_suffix(".md"), results.with_suffix("")
     notes = results.with_name(f"{results.stem}-notes.md")
@@ -71,14 +77,20 @@ def save_page(results: Path, lines: Sequence[Line], *, command: str) -> Path:
     folder.mkdir(exist_ok=True)
     for name, svg in figures.items():
         write_whole(folder / name, svg)
+    write_whole(folder / _CSV_FILE, to_csv(make_tables(sort_runs(lines), load_published())))
     text = render_results(
         lines,
         command=command,
         figures={name: f"{folder.name}/{name}" for name in figures},
         notes=notes.read_text(encoding="utf-8") if notes.exists() else "",
+        numbers=f"{folder.name}/{_CSV_FILE}",
     )
     write_whole(page, text)
     return page
+
+
+def _where(numbers: str) -> str:
+    return f" [All cells as CSV]({numbers}), in full precision." if numbers else ""
 
 
 def _wrap(text: str) -> str:

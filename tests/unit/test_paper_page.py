@@ -1,13 +1,15 @@
 """The page and its figures: honest, deterministic, and harmless whatever the names are."""
 
+import csv
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from aequa_flwr.paper.figures import draw_figures
-from aequa_flwr.paper.page import render_results
+from aequa_flwr.paper.page import render_results, save_page
 from aequa_flwr.paper.results import Line
 from aequa_flwr.record import ParticipantRecord
 from tests.unit.paper_lines import line, person
@@ -260,3 +262,13 @@ def test_drawings_are_whole_and_need_nothing_else(name: str) -> None:
 
 def test_half_a_character_in_a_reason_can_be_written() -> None:
     page(line(status="failed", reason="path \udce9")).encode("utf-8")
+
+
+def test_the_tables_are_there_as_csv_too_and_the_page_leads_to_them(tmp_path: Path) -> None:
+    text = save_page(tmp_path / "mine.jsonl", grid(), command="x").read_text(encoding="utf-8")
+    link = "mine/tables.csv"
+    assert f"[All cells as CSV]({link})" in " ".join(text.split())
+    with (tmp_path / link).open(encoding="utf-8", newline="") as file:
+        titles = {entry["table"] for entry in csv.DictReader(file)}
+    assert {"Predictive performance", "Room for even gains"} <= titles
+    assert "All cells as CSV" not in page(*grid())
