@@ -118,14 +118,16 @@ def _short_answer(goals: Sequence[Goal], runs: Runs, published: Published) -> st
     if not any(goal.verdicts for goal in goals):
         return "Nothing that the paper has was run yet, so there is no answer."
     held = sum(goal.answer == "yes" for goal in goals)
+    made = sum(len(goal.verdicts) for goal in goals)
+    good = made - sum(len(goal.failing) for goal in goals)
     count = "All" if held == len(goals) else f"{held} of"
     verb = "holds" if held == 1 else "hold"
     total = sum(len(published.partitions("main", d)) for d in published.datasets("main"))
     whole, some = (len(_places_run(runs, published, rule)) for rule in (all, any))
     return (
-        f"**{count} {len(goals)} goals {verb} wherever measured.** Rows of the paper's large "
-        f"tables: {total}; run with at least one method: {some}; with all {len(METHODS)}: "
-        f"{whole}. Nothing is claimed about the others."
+        f"**{count} {len(goals)} goals {verb} wherever measured.** Comparisons made: {made}; "
+        f"that hold: {good}. Rows of the paper's large tables: {total}; run with at least one "
+        f"method: {some}; with all {len(METHODS)}: {whole}. Nothing is claimed about the others."
     )
 
 

@@ -61,6 +61,7 @@ def test_the_answer_comes_first() -> None:
         "# Does it reproduce the paper?\n\n**All 3 goals hold wherever measured.**"
     )
     words = " ".join(text.split())
+    assert "Comparisons made: 5; that hold: 5." in words
     assert "tables: 55; run with at least one method: 1; with all 4: 1." in words
     assert "| 1 | Aequa's accuracy is at most 1 percentage point" in text
     assert "below the paper's | **yes** | 1 of 1 |" in text
@@ -71,7 +72,7 @@ def test_the_answer_comes_first() -> None:
 
 def test_what_does_not_hold_is_listed_with_both_numbers() -> None:
     text = page(line(accuracy=0.9, pearson=0.5), line(method="iafl", pearson=0.6))
-    assert "**0 of 3 goals hold wherever measured.**" in text
+    assert "**0 of 3 goals hold wherever measured.** Comparisons made: 3; that hold: 0." in text
     assert "| 1 | MNIST | Homogeneous | 90.00 | the paper's 98.60 ± 0.11 |" in text
     assert "| 2 | MNIST | Homogeneous | 0.500 | the paper's 0.97 ± 0.02 |" in text
     assert "| 3 | MNIST | Homogeneous | 0.500 | 0.600 of IAFL |" in text
