@@ -93,6 +93,11 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
     place = _place(options)
     command = f"aequa paper {options.grid} --data-dir DIR"
     if options.page_only:
+        if not place.results.exists():
+            raise UserError(
+                f"There is no results file {place.results}; run the grid first, or name another "
+                "with --results."
+            )
         page = save_page(place.results, load_results(place.results), command=command)
         _print(console, f"Page     {page}")
         return 0
@@ -127,6 +132,8 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
 
 def _place(options: argparse.Namespace) -> Place:
     folder = (options.output or Path("paper") / options.grid.stem).expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--output {folder} is a file; name a folder.")
     if options.results is None:
         return Place(folder)
     results = options.results.expanduser().resolve()

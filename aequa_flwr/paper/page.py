@@ -255,8 +255,8 @@ def _replaced(runs: Runs) -> str:
     if not runs.replaced:
         return ""
     words = (
-        "The tables have one place for an experiment, data, method and seed, whatever other "
-        "settings a run has; the later one is shown."
+        "The tables have one place for an experiment, data and method, and means are over seeds of "
+        "the same settings: those that come last in the results file. What these runs had instead:"
     )
     items = "\n".join(_item(line, _other_settings(line, runs)) for line in runs.replaced)
     return f"## Runs that are not shown\n\n{words}\n\n{items}"
@@ -265,12 +265,11 @@ def _replaced(runs: Runs) -> str:
 def _other_settings(line: Line, runs: Runs) -> str:
     """Return what a run that is not shown was run with, where the one that is shown was not."""
     record = line.record
-    found = runs.find(line.experiment, place_of(record), approach_of(record))
-    (shown,) = (other for other in found if seed_of(other) == seed_of(record))
+    (shown, *_) = runs.find(line.experiment, place_of(record), approach_of(record))
     return ", ".join(
         f"{key} = {value}"
         for key, value in record.config.items()
-        if key not in MACHINE and shown.config.get(key) != value
+        if key not in (*MACHINE, "seed") and shown.config.get(key) != value
     )
 
 
