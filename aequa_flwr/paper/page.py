@@ -9,7 +9,15 @@ from aequa_flwr.paper.figures import draw_figures, make_figures
 from aequa_flwr.paper.goals import Goal, judge
 from aequa_flwr.paper.published import DATASETS, METHODS, Published, load_published
 from aequa_flwr.paper.results import MACHINE, Line
-from aequa_flwr.paper.runs import Runs, approach_name, approach_of, place_of, seed_of, sort_runs
+from aequa_flwr.paper.runs import (
+    Place,
+    Runs,
+    approach_name,
+    approach_of,
+    place_of,
+    seed_of,
+    sort_runs,
+)
 from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_csv, to_markdown
 from aequa_flwr.record import RunRecord
 
@@ -115,7 +123,8 @@ def _within(goal: Goal) -> str:
 
 
 def _short_answer(goals: Sequence[Goal], runs: Runs, published: Published) -> str:
-    if not any(goal.verdicts for goal in goals):
+    judged = (verdict.place for goal in goals for verdict in goal.verdicts)
+    if not any(_is_papers(place, published) for place in judged):
         return "Nothing that the paper has was run yet, so there is no answer."
     held = sum(goal.answer == "yes" for goal in goals)
     made = sum(len(goal.verdicts) for goal in goals)
@@ -138,12 +147,16 @@ def _places_run(
     return [
         place
         for place in runs.places("main")
-        if place.partition in published.partitions("main", place.dataset)
+        if _is_papers(place, published)
         and rule(
             any(record.status == "completed" for record in runs.find("main", place, method))
             for method in METHODS
         )
     ]
+
+
+def _is_papers(place: Place, published: Published) -> bool:
+    return place.partition in published.partitions("main", place.dataset)
 
 
 def _rows(rows: Iterable[Sequence[str]]) -> str:

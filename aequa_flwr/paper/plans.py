@@ -83,10 +83,11 @@ PLANS = (
     Plan(
         "Room for even gains",
         "",
-        "The paper assumes that the least accurate reward is at most the smallest contribution "
-        "plus what the largest contributor gains (section 4.2): only then can everybody gain "
-        "alike, and the correlation be 1 (its Lemma 4). Both in per cent, of Aequa's runs above "
-        "with p_min = 0.25.",
+        "The least accurate width that could be a reward, and how accurate it may be at most for "
+        "everybody to gain alike: the smallest contribution plus what the largest contributor "
+        "gains with the full model. The paper assumes that there is that much room (section 4.2) "
+        "where it shows that the correlation is 1 (its Lemma 4). Both in per cent, of Aequa's "
+        "runs above with p_min = 0.25.",
         "main",
         (LOWEST, NEEDED, PEARSON),
         ("aequa",),

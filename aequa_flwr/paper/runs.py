@@ -242,7 +242,7 @@ CONTRIBUTION_PEARSON = _measure("pearson", "Pearson", lambda measures: measures.
 WIDTH_PEARSON = _measure(
     "width-pearson", "Pearson of widths", lambda measures: measures.width_pearson, 1, 3
 )
-LOWEST = Measure("lowest", "Least accurate reward", _room(lambda room: room.lowest))
+LOWEST = Measure("lowest", "Least accurate width", _room(lambda room: room.lowest))
 NEEDED = Measure("needed", "At most, for even gains", _room(lambda room: room.needed))
 
 

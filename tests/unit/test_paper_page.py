@@ -104,6 +104,13 @@ def test_nothing_run_is_no_answer() -> None:
     assert "No run is in the results file." in text
 
 
+def test_runs_that_the_paper_does_not_have_are_no_answer() -> None:
+    text = page(line(dataset="digits", pearson=0.9), line(dataset="digits", method="iafl"))
+    assert "Nothing that the paper has was run yet" in text
+    # Whether Aequa is above others can be told all the same.
+    assert "above that of every other method | **no** | 0 of 1 |" in text
+
+
 def test_notes_are_included_as_they_are() -> None:
     notes = "The *learning rate* of SST <b>differs</b> | see `config.py`."
     assert notes in section(page(*grid(), notes=f"\n{notes}\n"), "Where it differs, and why")
