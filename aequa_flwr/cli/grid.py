@@ -85,7 +85,7 @@ class Board:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """In the order of the grid; last those of runs it does not plan."""
+        """In the order of the grid; first those of runs it does not plan."""
         return in_order(self._order, self._lines.values())
 
     def completed(self, job: Job) -> RunRecord | None:

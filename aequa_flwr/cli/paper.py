@@ -55,7 +55,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "The file has [[experiment]] tables with a name (one of "
         f"{', '.join(EXPERIMENTS)}) and settings of `aequa run`; a list of values makes a run "
         "of each. The output folder has results.jsonl, a line for each finished run; "
-        "results.md, its tables and figures with the paper's numbers beside ours; and runs/, "
+        "results.md, its tables and figures with the paper's numbers beside ours, and "
+        "results/tables.csv, the tables in full precision; and runs/, "
         "where every run has its folder as `aequa run` leaves it, but for its rewards: "
         "they are large, and removed once the run's line is written."
     )
@@ -92,6 +93,11 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
     place = _place(options)
     command = f"aequa paper {options.grid} --data-dir DIR"
     if options.page_only:
+        if not place.results.exists():
+            raise UserError(
+                f"There is no results file {place.results}; run the grid first, or name another "
+                "with --results."
+            )
         page = save_page(place.results, load_results(place.results), command=command)
         _print(console, f"Page     {page}")
         return 0
@@ -126,6 +132,8 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
 
 def _place(options: argparse.Namespace) -> Place:
     folder = (options.output or Path("paper") / options.grid.stem).expanduser().resolve()
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--output {folder} is a file; name a folder.")
     if options.results is None:
         return Place(folder)
     results = options.results.expanduser().resolve()

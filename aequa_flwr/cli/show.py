@@ -20,6 +20,7 @@ from aequa_flwr.report import (
     participant_rows,
     verdict,
 )
+from aequa_flwr.report.room import about_room
 
 _STAGES = {
     "join": "Participants joining",
@@ -203,6 +204,8 @@ def show_record(console: Console, record: RunRecord, folder: Path) -> None:
         console.print(rest, highlight=False)
     console.print(_table(MEASURE_COLUMNS, measure_rows(record)))
     console.print(verdict(record), highlight=False, markup=False)
+    if advice := about_room(record):
+        console.print(advice, highlight=False, markup=False)
     if record.failures:
         console.print(f"{len(record.failures)} failure(s) are in the record and the report.")
     for label, name in (

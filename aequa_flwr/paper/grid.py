@@ -29,6 +29,11 @@ _ELSEWHERE = {
 _ABOUT = {"data-dir": "dataset", "name": ""}
 _TABLE = re.compile(r"\s*\[\[\s*experiment\s*\]\]")
 _KEY = re.compile(r"""\s*["']?([A-Za-z0-9_-]+)["']?\s*=""")
+# What to do about the errors of tomllib whose words do not say it.
+_REMEDIES = {
+    "Cannot overwrite a value": "the key is there twice, remove one of them",
+    "Invalid value": "a text stands in quotes",
+}
 _SYNTAX_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
@@ -69,9 +74,26 @@ class _Table:
     line: int
     key_lines: Mapping[str, int]
     content: Mapping[str, Any]
+    texts: Sequence[str]  # all lines of the file up to the table's last
 
     def line_of(self, key: str) -> int:
         return self.key_lines.get(key, self.line)
+
+    def line_of_value(self, key: str, sentence: str) -> int:
+        """Return the line of the value that ``sentence`` names, in a list that has several."""
+        first = self.line_of(key)
+        named = [
+            value
+            for value in _items(self.content.get(key))
+            if isinstance(value, str) and (repr(value) in sentence or value in sentence.split())
+        ]
+        later = [line for line in self.key_lines.values() if line > first]
+        for number in range(first, min(later, default=len(self.texts) + 1)):
+            if any(
+                f"{quote}{v}{quote}" in self.texts[number - 1] for v in named for quote in "'\""
+            ):
+                return number
+        return first
 
     def error(self, line: int, text: str) -> GridError:
         return GridError(f"{self.path}, line {line}: {text}")
@@ -82,7 +104,7 @@ class _Table:
         try:
             yield
         except UserError as error:
-            line = self.line_of(self._key_in(str(error)))
+            line = self.line_of_value(self._key_in(str(error)), str(error))
             raise GridError(f"{self.path}, line {line}: {error}", error.exit_code) from None
 
     def _key_in(self, text: str) -> str:
@@ -197,7 +219,7 @@ def _tables(path: Path) -> list[_Table]:
         raise GridError(f"{path}, line 1: a grid is a file of [[experiment]] tables.")
     ends = [*starts[1:], len(lines) + 1]
     return [
-        _Table(path, start, _key_lines(lines, start, end), table)
+        _Table(path, start, _key_lines(lines, start, end), table, lines[: end - 1])
         for start, end, table in zip(starts, ends, tables, strict=True)
     ]
 
@@ -215,9 +237,10 @@ def _parse(path: Path) -> tuple[str, dict[str, Any]]:
         found = _SYNTAX_LINE.search(str(error))
         line = int(found[1]) if found else len(text.splitlines())
         reason = _SYNTAX_LINE.sub("", str(error)).removesuffix(" (at end of document)")
-        if reason == "Invalid value":
-            reason += "; a text stands in quotes"
-        raise GridError(f"{path}, line {line}: {reason[:1].lower()}{reason[1:]}.") from None
+        remedy = _REMEDIES.get(reason, "correct this line, or the one before it")
+        raise GridError(
+            f"{path}, line {line}: {reason[:1].lower()}{reason[1:]}; {remedy}."
+        ) from None
 
 
 def _key_lines(lines: Sequence[str], start: int, end: int) -> dict[str, int]:

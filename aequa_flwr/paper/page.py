@@ -9,11 +9,20 @@ from aequa_flwr.paper.figures import draw_figures, make_figures
 from aequa_flwr.paper.goals import Goal, judge
 from aequa_flwr.paper.published import DATASETS, METHODS, Published, load_published
 from aequa_flwr.paper.results import MACHINE, Line
-from aequa_flwr.paper.runs import Runs, approach_name, approach_of, place_of, seed_of, sort_runs
-from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_markdown
+from aequa_flwr.paper.runs import (
+    Place,
+    Runs,
+    approach_name,
+    approach_of,
+    place_of,
+    seed_of,
+    sort_runs,
+)
+from aequa_flwr.paper.tables import Table, escape_markdown, make_tables, to_csv, to_markdown
 from aequa_flwr.record import RunRecord
 
 _LINE_LENGTH = 120
+_CSV_FILE = "tables.csv"
 _FORM = (
     "A cell is **ours (the paper's)**: a mean ± the standard deviation over seeds, or the value of "
     "one seed. (Ours is the deviation of a sample, ddof = 1; the paper does not say which it has.) "
@@ -32,13 +41,18 @@ _JUDGED = (
 
 
 def render_results(
-    lines: Sequence[Line], *, command: str, figures: Mapping[str, str], notes: str = ""
+    lines: Sequence[Line],
+    *,
+    command: str,
+    figures: Mapping[str, str],
+    notes: str = "",
+    numbers: str = "",
 ) -> str:
     """Return the page in Markdown; the same lines give the same page.
 
     ``command`` is how the results were made. ``figures`` has the link to each file of
     ``draw_figures`` that the page is to show. ``notes`` say why results differ from the paper's,
-    in Markdown, and are included as they are.
+    in Markdown, and are included as they are. ``numbers`` is the link to the tables as CSV.
     """
     runs, published = sort_runs(lines), load_published()
     goals = judge(runs, published)
@@ -48,7 +62,7 @@ def render_results(
         _misses(goals),
         _reasons(goals, notes),
         _how(lines, command, published),
-        "## Tables\n\n" + _wrap(_FORM),
+        "## Tables\n\n" + _wrap(_FORM + _where(numbers)),
         *(_table(table) for table in make_tables(runs, published)),
         _figures(runs, figures),
         _failed(lines),
@@ -62,8 +76,8 @@ def render_results(
 def save_page(results: Path, lines: Sequence[Line], *, command: str) -> Path:
     """Write the page of a results file beside it, and return where it is.
 
-    x/results.jsonl gives x/results.md and figures in x/results/. Notes are taken from
-    x/results-notes.md, if there is one.
+    x/results.jsonl gives x/results.md; figures and the tables as CSV are in x/results/. Notes are
+    taken from x/results-notes.md, if there is one.
     """
     page, folder = results.with_suffix(".md"), results.with_suffix("")
     notes = results.with_name(f"{results.stem}-notes.md")
@@ -71,14 +85,20 @@ def save_page(results: Path, lines: Sequence[Line], *, command: str) -> Path:
     folder.mkdir(exist_ok=True)
     for name, svg in figures.items():
         write_whole(folder / name, svg)
+    write_whole(folder / _CSV_FILE, to_csv(make_tables(sort_runs(lines), load_published())))
     text = render_results(
         lines,
         command=command,
         figures={name: f"{folder.name}/{name}" for name in figures},
         notes=notes.read_text(encoding="utf-8") if notes.exists() else "",
+        numbers=f"{folder.name}/{_CSV_FILE}",
     )
     write_whole(page, text)
     return page
+
+
+def _where(numbers: str) -> str:
+    return f" [All cells as CSV]({numbers}), in full precision." if numbers else ""
 
 
 def _wrap(text: str) -> str:
@@ -88,24 +108,35 @@ def _wrap(text: str) -> str:
 def _answer(goals: Sequence[Goal], runs: Runs, published: Published) -> str:
     rows = [("", "Goal", "Holds", "In"), ("---",) * 4]
     for number, goal in enumerate(goals, 1):
-        good = len(goal.verdicts) - len(goal.failing)
-        within = f"{good} of {len(goal.verdicts)}" if goal.verdicts else ""
-        rows.append((str(number), escape_markdown(goal.sentence), f"**{goal.answer}**", within))
+        name = escape_markdown(goal.sentence)
+        rows.append((str(number), name, f"**{goal.answer}**", escape_markdown(_within(goal))))
     return f"{_wrap(_short_answer(goals, runs, published))}\n\n{_rows(rows)}\n\n{_wrap(_JUDGED)}"
 
 
+def _within(goal: Goal) -> str:
+    """Return in how many comparisons a goal holds; nothing if there are none."""
+    total = len(goal.verdicts)
+    good = total - len(goal.failing)
+    if goal.remedied:
+        return f"{good} of {total}; {good + len(goal.remedied)} with p_min = 0.1 where it fails"
+    return f"{good} of {total}" if total else ""
+
+
 def _short_answer(goals: Sequence[Goal], runs: Runs, published: Published) -> str:
-    if not any(goal.verdicts for goal in goals):
+    judged = (verdict.place for goal in goals for verdict in goal.verdicts)
+    if not any(_is_papers(place, published) for place in judged):
         return "Nothing that the paper has was run yet, so there is no answer."
     held = sum(goal.answer == "yes" for goal in goals)
+    made = sum(len(goal.verdicts) for goal in goals)
+    good = made - sum(len(goal.failing) for goal in goals)
     count = "All" if held == len(goals) else f"{held} of"
     verb = "holds" if held == 1 else "hold"
     total = sum(len(published.partitions("main", d)) for d in published.datasets("main"))
     whole, some = (len(_places_run(runs, published, rule)) for rule in (all, any))
     return (
-        f"**{count} {len(goals)} goals {verb} wherever measured.** Rows of the paper's large "
-        f"tables: {total}; run with at least one method: {some}; with all {len(METHODS)}: "
-        f"{whole}. Nothing is claimed about the others."
+        f"**{count} {len(goals)} goals {verb} wherever measured.** Comparisons made: {made}; "
+        f"that hold: {good}. Rows of the paper's large tables: {total}; run with at least one "
+        f"method: {some}; with all {len(METHODS)}: {whole}. Nothing is claimed about the others."
     )
 
 
@@ -116,12 +147,16 @@ def _places_run(
     return [
         place
         for place in runs.places("main")
-        if place.partition in published.partitions("main", place.dataset)
+        if _is_papers(place, published)
         and rule(
             any(record.status == "completed" for record in runs.find("main", place, method))
             for method in METHODS
         )
     ]
+
+
+def _is_papers(place: Place, published: Published) -> bool:
+    return place.partition in published.partitions("main", place.dataset)
 
 
 def _rows(rows: Iterable[Sequence[str]]) -> str:
@@ -233,8 +268,8 @@ def _replaced(runs: Runs) -> str:
     if not runs.replaced:
         return ""
     words = (
-        "The tables have one place for an experiment, data, method and seed, whatever other "
-        "settings a run has; the later one is shown."
+        "The tables have one place for an experiment, data and method, and means are over seeds of "
+        "the same settings: those that come last in the results file. What these runs had instead:"
     )
     items = "\n".join(_item(line, _other_settings(line, runs)) for line in runs.replaced)
     return f"## Runs that are not shown\n\n{words}\n\n{items}"
@@ -243,12 +278,11 @@ def _replaced(runs: Runs) -> str:
 def _other_settings(line: Line, runs: Runs) -> str:
     """Return what a run that is not shown was run with, where the one that is shown was not."""
     record = line.record
-    found = runs.find(line.experiment, place_of(record), approach_of(record))
-    (shown,) = (other for other in found if seed_of(other) == seed_of(record))
+    (shown, *_) = runs.find(line.experiment, place_of(record), approach_of(record))
     return ", ".join(
         f"{key} = {value}"
         for key, value in record.config.items()
-        if key not in MACHINE and shown.config.get(key) != value
+        if key not in (*MACHINE, "seed") and shown.config.get(key) != value
     )
 
 

@@ -73,12 +73,13 @@ def identity(line: Line) -> tuple[str, str]:
 
 
 def in_order(planned: Sequence[tuple[str, str]], lines: Iterable[Line]) -> tuple[Line, ...]:
-    """Return the lines in the order of ``planned`` identities, then the rest as it was.
+    """Return the lines in the order of ``planned`` identities, before them the rest as it was.
 
-    Lines of runs that a grid no longer plans are somebody's hours of computing.
+    Lines of runs that a grid no longer plans are somebody's hours of computing. They come first
+    because of runs about the same the last one counts.
     """
     rank = {pair: position for position, pair in enumerate(planned)}
-    return tuple(sorted(lines, key=lambda line: rank.get(identity(line), len(rank))))
+    return tuple(sorted(lines, key=lambda line: rank.get(identity(line), -1)))
 
 
 def save_results(path: Path, lines: Iterable[Line]) -> None:
@@ -97,12 +98,26 @@ def load_results(path: Path) -> tuple[Line, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:
-        raise ResultsError(f"{path} cannot be read as a results file.") from error
+        raise ResultsError(
+            f"{path} cannot be read as a results file; choose another --output or --results."
+        ) from error
     header, *rows = text.split("\n")
     _check_header(path, header)
     if rows[-1:] != [""]:  # every line, the last as well, ends with a line break
         raise _broken(path, len(rows) + 1)
-    return tuple(_line(path, number, row) for number, row in enumerate(rows[:-1], start=2))
+    lines = tuple(_line(path, number, row) for number, row in enumerate(rows[:-1], start=2))
+    _check_once(path, lines)
+    return lines
+
+
+def _check_once(path: Path, lines: Sequence[Line]) -> None:
+    first: dict[tuple[str, str], int] = {}
+    for number, line in enumerate(lines, start=2):
+        earlier = first.setdefault(identity(line), number)
+        if earlier != number:
+            raise ResultsError(
+                f"{path}, line {number} has the run of line {earlier} again; remove one of the two."
+            )
 
 
 def _check_header(path: Path, text: str) -> None:
@@ -135,7 +150,8 @@ def _line(path: Path, number: int, text: str) -> Line:
     try:
         record = parse_record(content.get("record"), f"{path}, line {number}")
     except RecordError as error:
-        raise ResultsError(str(error)) from error
+        why = str(error).removesuffix(".")
+        raise ResultsError(f"{why}; remove that line to have its run repeated.") from error
     return Line(content["experiment"], record)
 
 

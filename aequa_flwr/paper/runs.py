@@ -10,7 +10,7 @@ from aequa_flwr.allocation import Room
 from aequa_flwr.config import method_kind
 from aequa_flwr.forms import PARTITIONS, read_partition
 from aequa_flwr.paper.published import DATASETS, METHODS
-from aequa_flwr.paper.results import Line
+from aequa_flwr.paper.results import Line, run_key
 from aequa_flwr.record import RunRecord
 from aequa_flwr.report.room import room_of
 from aequa_flwr.rewards import Measures, Rewarded, measure_fairness
@@ -91,8 +91,8 @@ def seed_of(record: RunRecord) -> int:
 class Runs:
     """The runs of each experiment, place and approach, one for each seed in ascending order.
 
-    ``replaced`` are lines in whose stead a later one with the same experiment, place, approach
-    and seed is shown.
+    All seeds of a group have the same settings, or a spread over seeds would be none. ``replaced``
+    are lines in whose stead later ones are shown: other settings, or the same seed once more.
     """
 
     records: Mapping[tuple[str, Place, str], tuple[RunRecord, ...]]
@@ -129,19 +129,24 @@ class Runs:
 
 
 def sort_runs(lines: Iterable[Line]) -> Runs:
-    """Return the runs of ``lines``; of two about the same, the later one counts."""
-    groups: dict[tuple[str, Place, str], dict[int, Line]] = defaultdict(dict)
-    replaced: list[Line] = []
+    """Return the runs of ``lines``; of those about the same the settings of the last one count."""
+    groups: dict[tuple[str, Place, str], list[Line]] = defaultdict(list)
     for line in lines:
-        key = (line.experiment, place_of(line.record), approach_of(line.record))
-        group, seed = groups[key], seed_of(line.record)
-        if seed in group:
-            replaced.append(group[seed])
-        group[seed] = line
-    records = {
-        key: tuple(group[seed].record for seed in sorted(group)) for key, group in groups.items()
-    }
+        groups[line.experiment, place_of(line.record), approach_of(line.record)].append(line)
+    records: dict[tuple[str, Place, str], tuple[RunRecord, ...]] = {}
+    replaced: list[Line] = []
+    for key, group in groups.items():
+        settings = _settings(group[-1].record)
+        shown = {seed_of(line.record): line for line in group if _settings(line.record) == settings}
+        records[key] = tuple(shown[seed].record for seed in sorted(shown))
+        replaced += [line for line in group if all(line is not other for other in shown.values())]
     return Runs(_against_attendance(records), tuple(replaced))
+
+
+def _settings(record: RunRecord) -> str:
+    """Return what runs about the same have in common but for the seed."""
+    told = ("seed", "dataset", "partition")
+    return run_key({key: value for key, value in record.config.items() if key not in told})
 
 
 _Records = Mapping[tuple[str, Place, str], tuple[RunRecord, ...]]
@@ -237,7 +242,7 @@ CONTRIBUTION_PEARSON = _measure("pearson", "Pearson", lambda measures: measures.
 WIDTH_PEARSON = _measure(
     "width-pearson", "Pearson of widths", lambda measures: measures.width_pearson, 1, 3
 )
-LOWEST = Measure("lowest", "Least accurate reward", _room(lambda room: room.lowest))
+LOWEST = Measure("lowest", "Least accurate width", _room(lambda room: room.lowest))
 NEEDED = Measure("needed", "At most, for even gains", _room(lambda room: room.needed))
 
 

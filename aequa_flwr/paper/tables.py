@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from aequa_flwr.paper.plans import HELD_OUT_PLANS, PLANS, Plan
 from aequa_flwr.paper.published import METHODS, Published, Value, best_of
 from aequa_flwr.paper.runs import (
     ACCURACY,
     CGS,
-    CONTRIBUTION_PEARSON,
-    LOWEST,
     MCG,
-    NEEDED,
     PEARSON,
-    WIDTH_PEARSON,
     Measure,
     Outcome,
     Place,
@@ -71,142 +68,19 @@ class Table:
     absent: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What a table compares: measures of methods in an experiment.
-
-    ``source`` is empty where the paper has no such table. ``ranked`` are the measures that have a
-    best method, ``held_out`` is whether ours are on held-out data, of which the paper has none.
-    """
-
-    title: str
-    source: str
-    about: str
-    experiment: str
-    measures: tuple[Measure, ...]
-    methods: tuple[str, ...] = tuple(METHODS)
-    ranked: frozenset[str] = frozenset()
-    held_out: bool = False
-
-
-_UNTOUCHED = (
-    "On data that nobody holds and nothing was chosen on; the paper has validation data only, so "
-    "there is no number of its to compare with."
-)
-_PLANS = (
-    _Plan(
-        "Predictive performance",
-        "Table 5; FEMNIST: Table 4",
-        "Balanced accuracy of the full model in per cent; higher is better.",
-        "main",
-        (ACCURACY,),
-        ranked=frozenset({"accuracy"}),
-    ),
-    _Plan(
-        "Pearson correlation",
-        "Table 6; FEMNIST: Table 4",
-        "Between the accuracies of the rewards and of models trained alone; higher is better.",
-        "main",
-        (PEARSON,),
-        ranked=frozenset({"pearson"}),
-    ),
-    _Plan(
-        "Collaboration gain",
-        "Table 7; FEMNIST: Table 4",
-        "Mean (MCG, higher is better) and standard deviation (CGS, lower is better; ddof = 0) over "
-        "the participants of what they gain over training alone, in percentage points.",
-        "main",
-        (MCG, CGS),
-        ranked=frozenset({"cgs"}),
-    ),
-    _Plan(
-        "Collaboration gain with a narrower p_min",
-        "Table 8",
-        "As above, Aequa with p_min = 0.1; the other methods know no widths.",
-        "narrow",
-        (MCG, CGS),
-        ranked=frozenset({"cgs"}),
-    ),
-    _Plan(
-        "Pearson correlation with a narrower p_min",
-        "",
-        "The same runs; the paper has no correlations of them.",
-        "narrow",
-        (PEARSON,),
-        ranked=frozenset({"pearson"}),
-    ),
-    _Plan(
-        "Room for even gains",
-        "",
-        "The paper assumes that the least accurate reward is at most the smallest contribution "
-        "plus what the largest contributor gains (section 4.2): only then can everybody gain "
-        "alike, and the correlation be 1 (its Lemma 4). Both in per cent, of Aequa's runs above "
-        "with p_min = 0.25.",
-        "main",
-        (LOWEST, NEEDED, PEARSON),
-        ("aequa",),
-    ),
-    _Plan(
-        "Room for even gains with a narrower p_min",
-        "",
-        "The same with p_min = 0.1.",
-        "narrow",
-        (LOWEST, NEEDED, PEARSON),
-        ("aequa",),
-    ),
-    _Plan(
-        "Participation as the contribution",
-        "Table 3",
-        "Pearson between the accuracies of the rewards and how often a participant took part, and "
-        "balanced accuracy in per cent; higher is better. The paper does not say how the data is "
-        "split.",
-        "participation",
-        (CONTRIBUTION_PEARSON, ACCURACY),
-        ranked=frozenset({"pearson", "accuracy"}),
-    ),
-    _Plan(
-        "Width as the reward",
-        "Table 9",
-        "The server has no data to measure widths on and matches widths, not accuracies. Pearson "
-        "between contributions and widths, and between contributions and accuracies.",
-        "width",
-        (WIDTH_PEARSON, replace(CONTRIBUTION_PEARSON, name="Pearson of accuracies")),
-        ("aequa",),
-    ),
-)
-_HELD_OUT_PLANS = (
-    _Plan(
-        "Predictive performance, held-out data",
-        "",
-        _UNTOUCHED,
-        "main",
-        (ACCURACY,),
-        ranked=frozenset({"accuracy"}),
-        held_out=True,
-    ),
-    _Plan(
-        "Pearson correlation, held-out data",
-        "",
-        _UNTOUCHED,
-        "main",
-        (PEARSON,),
-        ranked=frozenset({"pearson"}),
-        held_out=True,
-    ),
-)
 TRAINING_TIME_MEASURES = (ACCURACY, PEARSON, MCG, CGS)
 
 
 def make_tables(runs: Runs, published: Published) -> tuple[Table, ...]:
     """Return all tables of the paper, whatever of them was run."""
     return (
-        *(_compare(plan, runs, published) for plan in _PLANS),
+        *(_compare(plan, runs, published) for plan in PLANS),
         compare_training_time(runs),
-        *(_compare(plan, runs, published) for plan in _HELD_OUT_PLANS),
+        *(_compare(plan, runs, published) for plan in HELD_OUT_PLANS),
     )
 
 
-def _compare(plan: _Plan, runs: Runs, published: Published) -> Table:
+def _compare(plan: Plan, runs: Runs, published: Published) -> Table:
     # Without a number of the paper's, a row of which nothing was run says nothing.
     places = (
         _places(plan.experiment, runs, published)
@@ -236,7 +110,7 @@ def _compare(plan: _Plan, runs: Runs, published: Published) -> Table:
     )
 
 
-def _column(plan: _Plan, method: str, measure: Measure, several: bool) -> str:
+def _column(plan: Plan, method: str, measure: Measure, several: bool) -> str:
     if len(plan.methods) == 1:
         return measure.name
     return f"{METHODS[method]} {measure.name}" if several else METHODS[method]
@@ -253,7 +127,7 @@ def _places(experiment: str, runs: Runs, published: Published) -> list[Place]:
     return sorted({*papers, *found}, key=paper_order)
 
 
-def _cells(plan: _Plan, place: Place, runs: Runs, published: Published) -> list[Cell]:
+def _cells(plan: Plan, place: Place, runs: Runs, published: Published) -> list[Cell]:
     cells = []
     for method in plan.methods:
         records = runs.find(plan.experiment, place, method)

@@ -38,6 +38,7 @@ def about_room(record: RunRecord) -> str:
     return (
         f"The least accurate reward that could be given has {percent(room.lowest)}; for everybody "
         f"to gain alike, whoever brought least would have to get {percent(max(0.0, room.needed))}. "
-        f"A smaller p-min than {record.config.get('p-min')} makes narrower rewards and lets them "
-        "follow contributions more closely."
+        f"With a p-min below {record.config.get('p-min')} (--set p-min=VALUE) there are narrower "
+        "rewards, which follow contributions more closely and leave whoever brought least with "
+        "less."
     )

@@ -94,12 +94,15 @@ def _how_closely(record: RunRecord) -> str:
             f"how closely {what} follow contributions is undefined, as the {what} or the "
             "contributions are all alike"
         )
-    words = next((words for least, words in _CLOSENESS if pearson >= least), None)
-    follow = "do not follow contributions" if words is None else f"follow contributions {words}"
     # Two points are always on a line.
     two = len(record.participants) == 2
     caveat = "; with two participants it is always 1 or -1" if two else ""
-    return f"{what} {follow} (Pearson {pearson:.3f}{caveat})"
+    return f"{what} {_follow(pearson)} (Pearson {pearson:.3f}{caveat})"
+
+
+def _follow(pearson: float) -> str:
+    words = next((words for least, words in _CLOSENESS if pearson >= least), None)
+    return "do not follow contributions" if words is None else f"follow contributions {words}"
 
 
 def _on_held_out(record: RunRecord) -> str:
@@ -111,8 +114,19 @@ def _on_held_out(record: RunRecord) -> str:
         if p.held_out is not None and p.held_out.gain is not None
     ]
     winners = sum(gain > 0 for gain in gains)
-    who = f"{winners:,} of {len(gains):,} {_verb('gain', winners)} and " if gains else ""
-    return f"; on held-out data {who}Pearson is {pearson_text(record.held_out.pearson)}"
+    who = f"{winners:,} of {len(gains):,} {_verb('gain', winners)}" if gains else ""
+    pearson = record.held_out.pearson
+    if pearson is not None and _is_refuted(record, pearson):
+        but = f"on held-out data {who}, but" if who else "but on held-out data"
+        return f"; {but} rewards {_follow(pearson)} (Pearson {pearson:.3f})"
+    return f"; on held-out data {who}{' and ' if who else ''}Pearson is {pearson_text(pearson)}"
+
+
+def _is_refuted(record: RunRecord, held_out: float) -> bool:
+    """Return whether held-out data denies what is said of the validation data."""
+    said = None if record.measures is None else record.measures.pearson
+    denied = held_out < _CLOSENESS[1][0]
+    return denied and said is not None and said > held_out and _follow(said) != _follow(held_out)
 
 
 def _verb(verb: str, count: int) -> str:

@@ -57,6 +57,19 @@ def test_without_a_format_it_is_printed_and_nothing_is_written(capsys: Capture, 
     assert [path.name for path in run.iterdir()] == ["record.json"]
 
 
+def test_the_terminal_says_what_to_change_where_widths_leave_no_room(
+    capsys: Capture, run: Path
+) -> None:
+    advice = "With a p-min below 0.25 (--set p-min=VALUE) there are narrower rewards"
+    _, out, _ = run_main(capsys, "report", str(run))
+    assert advice not in " ".join(out.split())
+    record = make_record([0.1, 0.2, 0.7])
+    assert record.measures is not None
+    save_record(run, replace(record, measures=replace(record.measures, pearson=0.5)))
+    _, out, _ = run_main(capsys, "report", str(run))
+    assert advice in " ".join(out.split())
+
+
 def test_the_page_is_opened_in_the_browser(
     capsys: Capture, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,8 +86,19 @@ def test_the_machine_says_where_data_is_and_a_text_may_have_options(tmp_path: Pa
         ("[[experiment]]\nname = 'main'\n[other]\n", "line 3: unknown key other; a grid has"),
         ("[[experiment]]\nname = 'main'\nseed = \n", "line 3: invalid value"),
         ("[[experiment]]\nname = 'main'\nseed = [1,", "line 3: "),
+        (
+            "[[experiment]]\nname = 'main'\nseed = [1\nrounds = 2\n",
+            "line 4: unclosed array; correct this line, or the one before it",
+        ),
+        (
+            "[[experiment]]\nname = 'main'\npartition = [\n  'homogeneous',\n  \"iid\",\n]\n",
+            "line 5: partition = 'iid'",
+        ),
         ("[[experiment]]\nname = 'main'\nmethod = aequa\n", "line 3: invalid value; a text stan"),
-        ("[[experiment]]\nname = 'main'\nseed = 1\nseed = 2\n", "line 4: cannot overwrite a value"),
+        (
+            "[[experiment]]\nname = 'main'\nseed = 1\nseed = 2\n",
+            "line 4: cannot overwrite a value; the key",
+        ),
         ("[[experiment]]\nseed = 1\n", "line 1: an experiment needs a name; use one of main,"),
         ("[[experiment]]\nseed = 1\nname = 'all'\n", "line 3: name = 'all' is not known; use"),
         (
@@ -167,6 +178,9 @@ def test_a_sentence_that_names_a_value_is_blamed_on_its_key(tmp_path: Path) -> N
         raise UserError(f"{config.partition} asks for more classes than the main 10.")
 
     with pytest.raises(GridError, match="line 4: label-skew:11 asks for more"):
+        read_grid(path, {}, refuse)
+    path.write_text(text.replace("['label", "[\n'label") + "[[experiment]]\nname = 'width'\n")
+    with pytest.raises(GridError, match="line 5: label-skew:11 asks for more"):
         read_grid(path, {}, refuse)
 
 
@@ -331,7 +345,7 @@ def test_a_result_is_written_for_every_experiment_that_wants_it(tmp_path: Path) 
     board = Board(tmp_path / "results.jsonl", grid, lines, command="aequa paper")
     assert board.completed(job) is None
     board.add(job, record_for(config))
-    assert [line.experiment for line in board.lines] == ["width", "main", "narrow"]
+    assert [line.experiment for line in board.lines] == ["narrow", "width", "main"]
     assert load_results(tmp_path / "results.jsonl") == board.lines
     assert {line.record.status for line in board.lines} == {"completed"}
 
@@ -393,6 +407,7 @@ def test_a_dry_run_says_what_is_done_and_what_is_to_do(
         (SMALL, ("--at-once", "0"), "--at-once 0 is not possible", 2),
         (SMALL, ("--set", "rounds=3"), "--set rounds is not possible for a grid; write it into", 2),
         (SMALL, ("--set", "threads"), "write --set KEY=VALUE", 2),
+        (SMALL, ("--page-only",), "run the grid first, or name another with --results.", 1),
         (SMALL, ("--device", "mps"), "aequa: device = 'mps' is not on this machine", 1),
         (SMALL.replace('"homogeneous"', '"quantity-skew:0.5,2"'), (), "line 6: ", 1),
         (SMALL.replace('"data-size"', '"sizes"'), (), "line 7: ", 2),
@@ -412,6 +427,15 @@ def test_bad_input_is_refused_before_anything_runs(
     assert says in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
+    code, _, err = run_paper(capsys, tmp_path, SMALL)
+    assert (code, err) == (2, f"aequa: --output {tmp_path / 'out'} is a file; name a folder.\n")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
 
 def test_two_grids_do_not_share_a_folder(

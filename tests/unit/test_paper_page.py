@@ -1,13 +1,15 @@
 """The page and its figures: honest, deterministic, and harmless whatever the names are."""
 
+import csv
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from aequa_flwr.paper.figures import draw_figures
-from aequa_flwr.paper.page import render_results
+from aequa_flwr.paper.page import render_results, save_page
 from aequa_flwr.paper.results import Line
 from aequa_flwr.record import ParticipantRecord
 from tests.unit.paper_lines import line, person
@@ -59,6 +61,7 @@ def test_the_answer_comes_first() -> None:
         "# Does it reproduce the paper?\n\n**All 3 goals hold wherever measured.**"
     )
     words = " ".join(text.split())
+    assert "Comparisons made: 5; that hold: 5." in words
     assert "tables: 55; run with at least one method: 1; with all 4: 1." in words
     assert "| 1 | Aequa's accuracy is at most 1 percentage point" in text
     assert "below the paper's | **yes** | 1 of 1 |" in text
@@ -69,7 +72,7 @@ def test_the_answer_comes_first() -> None:
 
 def test_what_does_not_hold_is_listed_with_both_numbers() -> None:
     text = page(line(accuracy=0.9, pearson=0.5), line(method="iafl", pearson=0.6))
-    assert "**0 of 3 goals hold wherever measured.**" in text
+    assert "**0 of 3 goals hold wherever measured.** Comparisons made: 3; that hold: 0." in text
     assert "| 1 | MNIST | Homogeneous | 90.00 | the paper's 98.60 ± 0.11 |" in text
     assert "| 2 | MNIST | Homogeneous | 0.500 | the paper's 0.97 ± 0.02 |" in text
     assert "| 3 | MNIST | Homogeneous | 0.500 | 0.600 of IAFL |" in text
@@ -80,7 +83,12 @@ def test_where_another_method_is_above_a_narrower_p_min_is_told() -> None:
     lines = [line(pearson=0.85), line(method="iafl", pearson=0.9), line("narrow", pearson=0.99)]
     told = "| 3 | MNIST | Homogeneous | 0.850 (with p\\_min = 0.1: 0.990) | 0.900 of IAFL |"
     assert told in page(*lines)
+    answer = "above that of every other method | **no** | 0 of 1"
+    assert f"{answer}; 1 with p\\_min = 0.1 where it fails |" in page(*lines)
     assert "p\\_min = 0.1: 0.990" not in page(line(), *lines[2:])
+    behind = page(*lines[:2], line("narrow", pearson=0.89))
+    assert "0.850 (with p\\_min = 0.1: 0.890) | 0.900 of IAFL |" in behind
+    assert f"{answer} |" in behind
 
 
 def test_without_baselines_a_goal_is_not_run_and_not_met() -> None:
@@ -94,6 +102,13 @@ def test_nothing_run_is_no_answer() -> None:
     assert "Nothing that the paper has was run yet" in text
     assert text.count("Not run.") == 12
     assert "No run is in the results file." in text
+
+
+def test_runs_that_the_paper_does_not_have_are_no_answer() -> None:
+    text = page(line(dataset="digits", pearson=0.9), line(dataset="digits", method="iafl"))
+    assert "Nothing that the paper has was run yet" in text
+    # Whether Aequa is above others can be told all the same.
+    assert "above that of every other method | **no** | 0 of 1 |" in text
 
 
 def test_notes_are_included_as_they_are() -> None:
@@ -255,3 +270,13 @@ def test_drawings_are_whole_and_need_nothing_else(name: str) -> None:
 
 def test_half_a_character_in_a_reason_can_be_written() -> None:
     page(line(status="failed", reason="path \udce9")).encode("utf-8")
+
+
+def test_the_tables_are_there_as_csv_too_and_the_page_leads_to_them(tmp_path: Path) -> None:
+    text = save_page(tmp_path / "mine.jsonl", grid(), command="x").read_text(encoding="utf-8")
+    link = "mine/tables.csv"
+    assert f"[All cells as CSV]({link})" in " ".join(text.split())
+    with (tmp_path / link).open(encoding="utf-8", newline="") as file:
+        titles = {entry["table"] for entry in csv.DictReader(file)}
+    assert {"Predictive performance", "Room for even gains"} <= titles
+    assert "All cells as CSV" not in page(*grid())

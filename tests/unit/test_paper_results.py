@@ -26,7 +26,8 @@ def record_of(seed: int) -> RunRecord:
 
 
 def test_lines_come_back_as_they_were_without_rounds(tmp_path: Path) -> None:
-    lines = tuple(line_of("main", record) for record in [record_of(1), *CASES.values()])
+    records = [record_of(1), *CASES.values()]
+    lines = tuple(line_of(f"experiment {n}", record) for n, record in enumerate(records))
     path = tmp_path / "results.jsonl"
     save_results(path, lines)
     assert load_results(path) == lines
@@ -36,7 +37,7 @@ def test_lines_come_back_as_they_were_without_rounds(tmp_path: Path) -> None:
     assert json.loads(header) == {
         "results": 1, "aequa-flwr": __version__, "record-schema": SCHEMA_VERSION,
     }  # fmt: skip
-    assert json.loads(first)["experiment"] == "main"
+    assert json.loads(first)["experiment"] == "experiment 0"
     assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
 
 
@@ -61,7 +62,7 @@ def test_lines_are_in_the_order_of_the_grid_and_none_is_lost() -> None:
     one, two, three, old = (line_of("main", record_of(seed)) for seed in (1, 2, 3, 9))
     older = Line("width", one.record)
     order = [identity(line) for line in (one, two, three)]
-    assert in_order(order, [old, three, older, one]) == (one, three, old, older)
+    assert in_order(order, [old, three, older, one]) == (old, older, one, three)
 
 
 @pytest.mark.parametrize(
@@ -118,12 +119,22 @@ def test_a_line_that_is_no_result_is_refused(tmp_path: Path, row: str, says: str
     path = tmp_path / "results.jsonl"
     save_results(path, [])
     path.write_text(path.read_text(encoding="utf-8") + row + "\n", encoding="utf-8")
-    with pytest.raises(ResultsError, match=says):
+    with pytest.raises(ResultsError, match=says) as refused:
         load_results(path)
+    assert str(refused.value).endswith("; remove that line to have its run repeated.")
+
+
+def test_a_run_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    save_results(path, [line_of("main", record_of(seed)) for seed in (1, 2, 1)])
+    with pytest.raises(ResultsError, match="line 4 has the run of line 2 again; remove one of"):
+        load_results(path)
+    save_results(path, [line_of("main", record_of(1)), line_of("narrow", record_of(1))])
+    assert len(load_results(path)) == 2
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ResultsError, match="cannot be read as a results file"):
+    with pytest.raises(ResultsError, match="cannot be read as a results file; choose another"):
         load_results(path)

@@ -236,6 +236,18 @@ def test_of_two_runs_about_the_same_the_later_counts_and_the_other_is_kept_to_te
     assert runs.replaced == (first,)
 
 
+def test_a_mean_is_over_seeds_of_the_same_settings() -> None:
+    short = [line(accuracy=0.5, seed=seed, config={"rounds": 20}) for seed in (1, 2, 3)]
+    long = [line(accuracy=accuracy, seed=seed) for seed, accuracy in ((2, 0.8), (4, 0.9))]
+    runs = sort_runs([*short, *long])
+    place = Place("mnist", "homogeneous")
+    assert measure_runs(runs.find("main", place, "aequa"), ACCURACY).values == (80.0, 90.0)
+    assert runs.replaced == tuple(short)
+    # What belongs to the machine, or is written in another way, is no other setting.
+    same = [line(config={"threads": 2}), line(seed=2), line(seed=3, partition="homogeneous")]
+    assert len(sort_runs(same).find("main", place, "aequa")) == 3
+
+
 def test_numbers_of_a_partition_may_be_written_in_many_ways() -> None:
     assert place_of(line(partition="dirichlet:1.0").record).partition == "dirichlet:1"
     assert place_of(line(partition="quantity-skew:0.40,2.0").record).partition == (

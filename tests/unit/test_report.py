@@ -356,6 +356,35 @@ def test_what_was_not_measured_is_a_dash_and_the_page_says_why() -> None:
     assert "participant brought, in" in render_page(CASES["10"])
 
 
+@pytest.mark.parametrize(
+    ("said", "held_out", "ending"),
+    [
+        (0.97, 0.9, "; on held-out data 3 of 3 gain and Pearson is 0.900."),
+        (0.97, 0.7, "; on held-out data 3 of 3 gain, but rewards follow contributions loosely ("),
+        (0.88, -0.05, "3 of 3 gain, but rewards do not follow contributions (Pearson -0.050)."),
+        (0.3, -0.05, "; on held-out data 3 of 3 gain and Pearson is -0.050."),
+        (0.6, 0.4, ", but rewards do not follow contributions (Pearson 0.400)."),
+        (0.4, 0.6, "; on held-out data 3 of 3 gain and Pearson is 0.600."),
+        (None, 0.1, "; on held-out data 3 of 3 gain and Pearson is 0.100."),
+        (0.9, None, "; on held-out data 3 of 3 gain and Pearson is undefined."),
+    ],
+)
+def test_what_held_out_data_denies_is_said(
+    said: float | None, held_out: float | None, ending: str
+) -> None:
+    record = make_record([0.6, 0.65, 0.7])
+    assert record.measures is not None
+    assert record.held_out is not None
+    text = verdict(
+        replace(
+            record,
+            measures=replace(record.measures, pearson=said),
+            held_out=replace(record.held_out, pearson=held_out),
+        )
+    )
+    assert ending in text
+
+
 def crowded(pearson: float) -> RunRecord:
     """A run whose least accurate reward, 0.725, is far above the smallest contribution."""
     record = make_record([0.1, 0.2, 0.7])
@@ -367,10 +396,11 @@ def test_where_widths_leave_no_room_the_page_says_what_to_change() -> None:
     # The curve begins with 0.95 - 0.4 * 0.75^2 = 0.725; 0.1 + (0.95 - 0.7) = 0.35.
     assert about_measures(crowded(0.8))[1] == (
         "The least accurate reward that could be given has 72.50%; for everybody to gain alike, "
-        "whoever brought least would have to get 35.00%. A smaller p-min than 0.25 makes narrower "
-        "rewards and lets them follow contributions more closely."
+        "whoever brought least would have to get 35.00%. With a p-min below 0.25 (--set "
+        "p-min=VALUE) there are narrower rewards, which follow contributions more closely and "
+        "leave whoever brought least with less."
     )
-    assert "A smaller p-min than 0.25" in render_page(crowded(0.8))
+    assert "With a p-min below 0.25" in render_page(crowded(0.8))
 
 
 def test_of_room_nothing_is_said_where_it_would_not_help() -> None:
