@@ -1,20 +1,17 @@
 """The ServerApp: the config becomes the parts of a run, the run becomes a record."""
 
 import logging
-import platform
 import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from flwr.app import ArrayRecord, Context
 from flwr.serverapp import Grid, ServerApp
 
-from aequa_flwr import __version__
 from aequa_flwr.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -30,6 +27,7 @@ from aequa_flwr.forms import read_participation
 from aequa_flwr.joining import Roster, load_roster, save_roster
 from aequa_flwr.methods import Aequa, Attendance, FairAllocation, TrainingTime, build_parts
 from aequa_flwr.progress import ProgressWriter, mark_running, unmark_running
+from aequa_flwr.provenance import versions
 from aequa_flwr.record import (
     RECORD_FILE,
     REPORT_FILE,
@@ -60,8 +58,6 @@ from server_app.delivering import deliver_again
 
 logger = logging.getLogger(__name__)
 app = ServerApp()
-
-_PACKAGES = ("flwr", "numpy", "torch")
 
 
 @app.main()
@@ -106,16 +102,15 @@ class _Keeper:
     def __init__(self, folder: Path, config: RunConfig) -> None:
         self.folder = folder
         self._started = time.monotonic()
-        versions = {"aequa-flwr": __version__, "python": platform.python_version()}
-        versions |= {name: version(name) for name in _PACKAGES}
+        made_with = versions()
         self._checkpoints = Checkpoints(folder, config)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        record = RunRecord("running", "", config.to_record(), versions, times=Times(started=now))
+        record = RunRecord("running", "", config.to_record(), made_with, times=Times(started=now))
         before = load_if_readable(folder) if config.resume else None
         if before is not None:
             # With all it knows: whatever stops this start must not cost what the last one reached.
             times = replace(before.times, finished="", resumed=(*before.times.resumed, now))
-            record = replace(before, status="running", reason="", versions=versions, times=times)
+            record = replace(before, status="running", reason="", versions=made_with, times=times)
         self._seconds_before = record.times.seconds
         self._trackers: Trackers | None = None
         mark_running(folder)

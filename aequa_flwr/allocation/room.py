@@ -22,7 +22,7 @@ class Room:
 
 
 def room_for_even_gains(contributions: Sequence[float], levels: Sequence[float]) -> Room | None:
-    """Return the paper's assumption ``l <= c_1 + (u - c_N)`` in numbers; None where nobody gains.
+    """Return the paper's assumption ``l <= c_1 + (u - c_N)`` in numbers; None if nobody can gain.
 
     l and u are the least and the most accurate of ``levels``, c_1 and c_N the smallest and the
     largest of ``contributions``, in the same unit. A contribution above u, which no level can

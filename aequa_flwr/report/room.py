@@ -33,7 +33,7 @@ def about_room(record: RunRecord) -> str:
     room, measures = room_of(record), record.measures
     if room is None or room.is_enough or measures is None or measures.pearson is None:
         return ""
-    if measures.pearson >= CLOSE:
+    if measures.pearson >= CLOSE or "p-min" not in record.config:
         return ""
     return (
         f"The least accurate reward that could be given has {percent(room.lowest)}; for everybody "

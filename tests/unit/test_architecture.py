@@ -15,6 +15,7 @@ ORDER = [
     "errors",
     "files",
     "naming",
+    "provenance",
     "seeding",
     "forms",
     "options",

@@ -413,7 +413,8 @@ def test_of_room_nothing_is_said_where_it_would_not_help() -> None:
         for key, value in others.items()
     ]
     scores = replace(crowded(0.8), contribution_unit="score")
-    for record in (close, loose, scores, *elsewhere):
+    unknown = replace(crowded(0.8), config={"dataset": "digits"})
+    for record in (close, loose, scores, unknown, *elsewhere):
         assert "p-min" not in " ".join(about_measures(record))
 
 
