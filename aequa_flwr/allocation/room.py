@@ -9,7 +9,7 @@ class Room:
     """How accurate the least accurate level is, and how accurate it may be at most.
 
     Above ``needed`` the one who brought least gains more than the largest contributor whatever
-    it is given, so that rewards cannot follow contributions all the way down.
+    it is given, and no allocation makes all gains alike.
     """
 
     lowest: float

@@ -1,4 +1,4 @@
-"""Whether the narrowest width was narrow enough for rewards to follow contributions."""
+"""Whether the narrowest width was narrow enough for everybody to gain alike."""
 
 from aequa_flwr.allocation import Room, room_for_even_gains
 from aequa_flwr.record import RunRecord
@@ -29,7 +29,7 @@ def room_of(record: RunRecord) -> Room | None:
 
 
 def about_room(record: RunRecord) -> str:
-    """Return what to change where rewards could not follow contributions; else nothing."""
+    """Return what to try where gains could not be alike and the correlation shows it."""
     room, measures = room_of(record), record.measures
     if room is None or room.is_enough or measures is None or measures.pearson is None:
         return ""
@@ -39,6 +39,6 @@ def about_room(record: RunRecord) -> str:
         f"The least accurate reward that could be given has {percent(room.lowest)}; for everybody "
         f"to gain alike, whoever brought least would have to get {percent(max(0.0, room.needed))}. "
         f"With a p-min below {record.config.get('p-min')} (--set p-min=VALUE) there are narrower "
-        "rewards, which follow contributions more closely and leave whoever brought least with "
-        "less."
+        "rewards: they may follow contributions more closely, and leave whoever brought least "
+        "with less."
     )

@@ -385,6 +385,15 @@ def test_what_held_out_data_denies_is_said(
     assert ending in text
 
 
+def test_what_held_out_data_denies_is_said_where_gains_are_unknown() -> None:
+    record = CASES["training-time"]
+    assert record.held_out is not None
+    text = verdict(replace(record, held_out=replace(record.held_out, pearson=0.1)))
+    assert text.endswith(
+        "; but on held-out data rewards do not follow contributions (Pearson 0.100)."
+    )
+
+
 def crowded(pearson: float) -> RunRecord:
     """A run whose least accurate reward, 0.725, is far above the smallest contribution."""
     record = make_record([0.1, 0.2, 0.7])
@@ -397,7 +406,7 @@ def test_where_widths_leave_no_room_the_page_says_what_to_change() -> None:
     assert about_measures(crowded(0.8))[1] == (
         "The least accurate reward that could be given has 72.50%; for everybody to gain alike, "
         "whoever brought least would have to get 35.00%. With a p-min below 0.25 (--set "
-        "p-min=VALUE) there are narrower rewards, which follow contributions more closely and "
+        "p-min=VALUE) there are narrower rewards: they may follow contributions more closely, and "
         "leave whoever brought least with less."
     )
     assert "With a p-min below 0.25" in render_page(crowded(0.8))
