@@ -30,10 +30,10 @@ e2e: $(READY) ## a federation of real processes on the loopback, with TLS and ke
 	"$(BIN)/python" -m pytest -m "not lab" tests/e2e/test_federation.py tests/e2e/test_deployed_run.py tests/e2e/test_resume.py tests/e2e/test_faults.py \
 		tests/e2e/test_ray_cluster.py
 
-e2e-hosts: $(READY) ## the same on four hosts, one of them cut off for a while (needs root and a lab)
+e2e-hosts: $(READY) ## the same on four hosts, one of them cut off for a while (needs root)
 	"$(BIN)/python" -m pytest -m lab tests/lab/test_hosts.py
 
-e2e-docker: $(READY) ## the image and the compose demo (needs Docker, or a lab)
+e2e-docker: $(READY) ## the image and the compose demo (needs Docker, or root on Debian 12)
 	"$(BIN)/python" -m pytest -m lab -s tests/lab/test_docker.py
 
 fuzz: $(READY) ## 100,000 and more damaged messages, checkpoints and rewards

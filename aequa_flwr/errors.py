@@ -1,4 +1,9 @@
-"""The one exception whose text is meant for the user."""
+"""What ends a program early: the one exception whose text is for the user, and signals."""
+
+import signal
+
+# Ctrl-C, a supervisor's stop, a closed terminal.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class UserError(Exception):

@@ -1,7 +1,19 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there, and which names they may have."""
 
 import os
+import re
 from pathlib import Path
+
+SAFE_CHARACTERS = "letters, digits, dots, hyphens and underscores"
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def is_safe_name(name: str) -> bool:
+    """Return whether ``name``, which another machine sent, stays in its folder.
+
+    On every file system and in every shell.
+    """
+    return bool(_SAFE_NAME.fullmatch(name)) and ".." not in name
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -1,8 +1,11 @@
-"""A choice with options of its own, written as ``kind:option=value,option=value``."""
+"""How a choice is written: ``kind:number``, ``kind:option=value``, or ``package.module:name``."""
 
 import dataclasses
 import difflib
-from collections.abc import Mapping, Sequence
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -11,6 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from aequa_flwr.errors import UsageError
 
 T = TypeVar("T")
+# The environment variable with the folder where `aequa` was started: user code that lies there
+# (a network, a tracker) is found without being installed.
+IMPORT_PATH = "AEQUA_IMPORT_PATH"
 # Pydantic speaks of parsing strings; users wrote a setting.
 _REASONS = {
     "float_parsing": "must be a number",
@@ -19,6 +25,50 @@ _REASONS = {
     "int_from_float": "must be a whole number",
     "finite_number": "must be a finite number",
 }
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A kind and its numbers."""
+
+    kind: str
+    numbers: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a kind is written, and which of its numbers are possible.
+
+    ``says`` is the sentence for numbers that ``allows`` refuses.
+    """
+
+    text: str
+    count: int = 0
+    allows: Callable[..., bool] = lambda *_numbers: True
+    says: str = ""
+
+
+def read_spec(what: str, text: str, forms: Mapping[str, Form]) -> Spec:
+    """Read ``kind:number,number``; raises ValueError that says what is allowed."""
+    kind, _, tail = text.partition(":")
+    if kind not in forms:
+        allowed = "; ".join(form.text for form in forms.values())
+        raise ValueError(f"unknown {what}; allowed are {allowed}")
+    form = forms[kind]
+    try:
+        numbers = tuple(float(part) for part in tail.split(",")) if tail else ()
+    except ValueError:
+        raise ValueError(f"its numbers cannot be read; write {form.text}") from None
+    if len(numbers) != form.count:
+        raise ValueError(f"it takes {form.count} number(s); write {form.text}")
+    if not form.allows(*numbers):
+        raise ValueError(form.says)
+    return Spec(kind, numbers)
+
+
+def kind_of(text: str) -> str:
+    """Return the kind of a choice that may have numbers or options."""
+    return text.partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -92,3 +142,29 @@ def _perhaps(word: str, known: Sequence[str]) -> str:
 def either(words: Sequence[str]) -> str:
     """Return "a, b or c"."""
     return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+class CannotImportError(Exception):
+    """Nothing could be imported; its text is the reason, for a sentence."""
+
+
+def import_named(name: str) -> object:
+    """Return what ``package.module:name`` names; raises CannotImportError.
+
+    It may be installed, or lie in the folder where `aequa` was started.
+    """
+    module, _, attribute = name.partition(":")
+    folder = os.environ.get(IMPORT_PATH, "")
+    if folder and folder not in sys.path:
+        sys.path.append(folder)  # last, so that nothing there hides an installed package
+    try:
+        found: object = getattr(importlib.import_module(module), attribute)
+    # An import runs the user's code: anything can come out of it, sys.exit() too.
+    except (Exception, SystemExit) as error:
+        raise CannotImportError(in_short(error)) from error
+    return found
+
+
+def in_short(error: BaseException) -> str:
+    """Return what a user's code raised, short enough for a sentence."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

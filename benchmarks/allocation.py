@@ -15,8 +15,7 @@ import numpy as np
 from ratio import Row, interleaved, ratio_row
 from scipy.optimize import dual_annealing
 
-from aequa_flwr.allocation import allocate, mean_over_variance
-from aequa_flwr.allocation.objective import Floats
+from aequa_flwr.allocation import Floats, allocate, mean_over_variance
 
 _LEVELS = 16
 _EPSILON = 1e-6

@@ -18,8 +18,7 @@ import torch
 from aequa_flwr.data import Examples, Schema
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.networks import HOMES, build_network
-from aequa_flwr.training import Resident, balanced_accuracies, choose_compute
-from aequa_flwr.training.mixtures import Floats, Mixtures
+from aequa_flwr.training import Floats, Mixtures, Resident, balanced_accuracies, choose_compute
 
 CPU = choose_compute("cpu", "float32")
 

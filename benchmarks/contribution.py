@@ -16,16 +16,15 @@ from dataclasses import dataclass, replace
 import torch
 from scipy.stats import spearmanr
 
-from aequa_flwr.config import RunConfig
 from aequa_flwr.contribution import Assessor, Ledger, build_estimator
 from aequa_flwr.data import FederatedData, federated_data
-from aequa_flwr.hosting import Host
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.networks import build_network
-from aequa_flwr.slim.subnet import Params
+from aequa_flwr.settings import RunConfig
+from aequa_flwr.slim import Params
+from aequa_flwr.slim.networks import SlimNetwork, build_network
 from aequa_flwr.training import (
     Compute,
+    Host,
     LocalPlan,
     Resident,
     ServerData,
@@ -44,6 +43,21 @@ class Line:
     ledger: Ledger
     num_scored: int = 0
     seconds: float = 0.0
+
+    def assess(
+        self,
+        server_round: int,
+        params: Params,
+        individual: Mapping[str, Params],
+        num_examples: Mapping[str, int],
+    ) -> int:
+        """Tell the method of a round; return how many models it measured."""
+        # As in a run: who does not compare updates is not sent any.
+        wanted = self.assessor.individual_width is not None
+        trained = {name: own if wanted else {} for name, own in individual.items()}
+        seen = self.assessor.evidence(server_round, lambda _: params, trained, num_examples, {})
+        self.ledger, scored = self.assessor.assess(self.ledger, seen, params)
+        return scored
 
 
 def flipped(count: int) -> list[float]:
@@ -128,15 +142,11 @@ def main() -> None:
     trained_s = 0.0
     for server_round in range(1, config.rounds + 1):
         started = time.perf_counter()
-        part = host.train_round(
-            server_round, dict.fromkeys(data.shares, 1.0), params, plan, common=width
-        )
+        part = host.train_round(server_round, dict.fromkeys(data.shares, 1.0), params, plan, width)
         trained_s += time.perf_counter() - started
         for line in lines.values():
             started = time.perf_counter()
-            line.ledger, scored = line.assessor.after_round(
-                line.ledger, server_round, params, part.common, num_examples
-            )
+            scored = line.assess(server_round, params, part.individual, num_examples)
             line.seconds += time.perf_counter() - started
             line.num_scored += scored
         params = part.partial.mean(params)

@@ -11,9 +11,8 @@ from itertools import pairwise
 import torch
 from ratio import Work, interleaved, ratio_row
 
-from aequa_flwr.slim.affine import SlimConv2d
-from aequa_flwr.slim.layer import Shared
-from aequa_flwr.slim.width import Axis
+from aequa_flwr.slim import Axis
+from aequa_flwr.slim.networks import Shared, SlimConv2d
 from aequa_flwr.training import keep_memory
 
 _BATCH, _INPUTS, _OUTPUTS, _SIDE = 128, 32, 64, 16

@@ -23,9 +23,8 @@ WORK = {
 START = """
 import time
 began = time.perf_counter()
-from aequa_flwr.config import DataSpec
-from aequa_flwr.forms import Spec
-from aequa_flwr.data import load_dataset
+from aequa_flwr.data import DataSpec, load_dataset
+from aequa_flwr.options import Spec
 imported = time.perf_counter()
 spec = DataSpec({dataset!r}, {data_dir!r}, False, Spec("homogeneous"), 10, 0.05, 1,
                 cache_dir={cache_dir!r})

@@ -13,8 +13,7 @@ import numpy as np
 from ratio import Row, interleaved
 
 from aequa_flwr.aggregation import RunningSum
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.networks import HOMES, build_network
+from aequa_flwr.slim.networks import HOMES, SlimNetwork, build_network
 
 _NETWORKS = ("cnn", "large-cnn", "resnet18")
 

@@ -12,10 +12,10 @@ from flwr.app import RecordDict
 from flwr.common.serde import recorddict_to_proto
 from ratio import Row
 
-from aequa_flwr import wire
 from aequa_flwr.aggregation import RoundPart, RunningSum, Trained
+from aequa_flwr.federation import RoundTask, encode_round_part, encode_round_task
+from aequa_flwr.slim import extract
 from aequa_flwr.slim.networks import HOMES, build_network
-from aequa_flwr.slim.subnet import extract
 
 _NETWORKS = ("cnn", "resnet18")
 _WIDTHS = (0.25, 0.5, 0.75, 1.0)
@@ -31,9 +31,9 @@ def messages(name: str, width: float) -> tuple[int, int]:
     params = extract(network.dump(), network.layouts, width)
     running = RunningSum(network.layouts)
     running.add(params, width)
-    task = wire.RoundTask(1, {"a": width}, params)
-    part = RoundPart(running.total, (Trained("a", width, 100, 0.5),))
-    return size_of(wire.encode_round_task(task)), size_of(wire.encode_round_part(1, part))
+    task = RoundTask(1, {"a": width}, params)
+    part = RoundPart(1, running.total, (Trained("a", width, 100, 0.5),))
+    return size_of(encode_round_task(task)), size_of(encode_round_part(part))
 
 
 def rows() -> Iterator[Row]:

@@ -16,9 +16,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from aequa_flwr.data import Schema
-from aequa_flwr.hosting import place
-from aequa_flwr.slim.networks import build_network
-from aequa_flwr.slim.plain import build_plain
+from aequa_flwr.slim.networks import build_network, build_plain
+from aequa_flwr.training import place
 
 Images = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 Labels = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

@@ -10,7 +10,7 @@ import torch
 from ratio import Work, interleaved, ratio_row
 from torch import nn
 
-from aequa_flwr.slim.recurrent import SlimLSTM
+from aequa_flwr.slim.networks import SlimLSTM
 from aequa_flwr.training import keep_memory
 
 _WORDS, _BATCH, _REPEATS = 18_278, 128, 15

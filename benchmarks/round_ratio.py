@@ -16,8 +16,7 @@ from ratio import Row, Work, interleaved, ratio_row
 
 from aequa_flwr.data import Examples, Schema
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.networks import HOMES, build_network
+from aequa_flwr.slim.networks import HOMES, SlimNetwork, build_network
 from aequa_flwr.training import LocalPlan, choose_compute, keep_memory, train_locally
 
 # Examples and batch: seconds for a round; ResNet-18 with as many steps as it has widths.

@@ -18,13 +18,12 @@ from flwr.app import RecordDict
 from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
 from flwr.proto.recorddict_pb2 import RecordDict as ProtoRecordDict
 
-from aequa_flwr import wire
 from aequa_flwr.aggregation import MaskedSum, RoundPart, RunningSum, Trained
 from aequa_flwr.allocation import allocate
 from aequa_flwr.data import Examples
+from aequa_flwr.federation import Awaited, decode_asked, encode_round_part
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.networks import HOMES, build_network
+from aequa_flwr.slim.networks import HOMES, SlimNetwork, build_network
 from aequa_flwr.training import LocalPlan, choose_compute, limit_threads, train_locally
 
 _FAN_IN = 64
@@ -67,24 +66,22 @@ def part_of(network: SlimNetwork, participants: int) -> RoundPart:
     total = MaskedSum(
         sums.layouts, sums.sums, {1.0: participants}, {}, participants, sums.bound * participants
     )
-    return RoundPart(total, tuple(Trained(name, 1.0, _IMAGES, 0.5) for name in names))
+    return RoundPart(1, total, tuple(Trained(name, 1.0, _IMAGES, 0.5) for name in names))
 
 
 def message(network: SlimNetwork, participants: int) -> bytes:
-    content = wire.encode_round_part(1, part_of(network, participants))
+    content = encode_round_part(part_of(network, participants))
     return bytes(recorddict_to_proto(content).SerializeToString())
 
 
 def read_and_add(network: SlimNetwork, participants: int, raw: bytes) -> float:
     names = [f"participant-{k:07}" for k in range(participants)]
-    awaited = wire.Awaited(
-        1, dict.fromkeys(names, 1.0), dict.fromkeys(names, _IMAGES), network.layouts
-    )
+    awaited = Awaited(1, dict.fromkeys(names, 1.0), dict.fromkeys(names, _IMAGES), network.layouts)
     running = RunningSum(network.layouts)
 
     def work() -> None:
         content: RecordDict = recorddict_from_proto(ProtoRecordDict.FromString(raw))
-        running.merge(wire.decode_round_part(content, awaited).partial)
+        running.merge(decode_asked(content, awaited).partial)
 
     return _median_seconds(work)
 
@@ -102,7 +99,7 @@ def measure(name: str) -> Constants:
 
     def train() -> None:
         result = train_locally(network, params, 1.0, data, plan, rng_for(1, "s"), compute)
-        running.add(result.params, 1.0, 1, result.levels)
+        running.add(result.params, 1.0, 1, result.bn_rows)
 
     few, many = 2, 2000
     raw = {count: message(network, count) for count in (few, many)}

@@ -22,9 +22,8 @@ from flwr.proto.recorddict_pb2 import RecordDict as ProtoRecordDict
 from flwr.supercore.task_identity import TaskIdentity
 from ratio import Row
 
-from aequa_flwr import wire
 from aequa_flwr.aggregation import RoundPart, RunningSum, Trained
-from aequa_flwr.collecting import collect
+from aequa_flwr.federation import Awaited, collect, encode_round_part
 from aequa_flwr.slim.networks import HOMES, build_network
 from aequa_flwr.training import keep_memory
 
@@ -48,10 +47,10 @@ def feed(participants: int, folder: Path) -> None:
     for k, name in enumerate(names_of(participants)):
         running = RunningSum(layouts)
         running.add({key: value + np.float32(k) for key, value in params.items()})
-        part = RoundPart(running.total, (Trained(name, 1.0, 16, 0.5),))
+        part = RoundPart(1, running.total, (Trained(name, 1.0, 16, 0.5),))
         while len(list(folder.iterdir())) > _AHEAD:
             time.sleep(0.002)
-        raw = recorddict_to_proto(wire.encode_round_part(1, part)).SerializeToString()
+        raw = recorddict_to_proto(encode_round_part(part)).SerializeToString()
         unfinished = folder / f"{k}.part"
         unfinished.write_bytes(raw)
         unfinished.rename(folder / str(k))
@@ -81,7 +80,7 @@ def peak_of(participants: int) -> int:
     network = build_network(_NETWORK, HOMES[_NETWORK])
     params, layouts = network.dump(), network.layouts
     names = names_of(participants)
-    awaited = {k: wire.Awaited(1, {name: 1.0}, {name: 16}, layouts) for k, name in enumerate(names)}
+    awaited = {k: Awaited(1, {name: 1.0}, {name: 16}, layouts) for k, name in enumerate(names)}
 
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--count", str(participants), "--feed", folder]

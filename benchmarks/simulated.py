@@ -24,7 +24,7 @@ from plain_loop import Images, Labels, plain_loop
 from ratio import Row, ratio_row, seconds
 
 from aequa_flwr.data import Schema, save_schema
-from aequa_flwr.progress import PROGRESS_FILE
+from aequa_flwr.results import PROGRESS_FILE
 
 _AEQUA = Path(sys.executable).parent / "aequa"
 _IMAGES, _BATCH = 60_000, 128

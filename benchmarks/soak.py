@@ -23,7 +23,7 @@ from flwr.app import Error, Message
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from aequa_flwr import wire  # noqa: E402 - tests are no installed package
+from aequa_flwr.federation import TRAIN_ROUND  # noqa: E402 - tests are no installed package
 from tests.integration.in_process import InProcessGrid, record_of, run_in_process  # noqa: E402
 from tests.integration.test_bad_replies import FAULTS  # noqa: E402
 
@@ -43,7 +43,7 @@ def grid_with_faults(rate: float, memory: list[float]) -> type[InProcessGrid]:
     class Faulty(InProcessGrid):
         def answer(self, message: Message) -> Message:
             meta = message.metadata
-            if meta.message_type != wire.TRAIN_ROUND:
+            if meta.message_type != TRAIN_ROUND:
                 return super().answer(message)
             if int(meta.group_id) > len(memory):
                 gc.collect()

@@ -15,8 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from aequa_flwr.data import Schema
-from aequa_flwr.slim.cost import cost_at
-from aequa_flwr.slim.networks import HOMES, build_network
+from aequa_flwr.slim.networks import HOMES, build_network, cost_at
 
 WIDTHS = (0.25, 0.5, 1.0)
 

@@ -20,9 +20,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aequa_flwr.cli.federation import choose_port, local_federation
-from aequa_flwr.config import RunConfig
-from aequa_flwr.hosting import place
+from aequa_flwr.deployment import choose_port, local_federation
+from aequa_flwr.settings import RunConfig
+from aequa_flwr.training import place
 
 HOST = "127.0.0.1"
 

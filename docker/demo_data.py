@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from aequa_flwr.config import RunConfig
 from aequa_flwr.data import federated_data, save_schema
+from aequa_flwr.settings import RunConfig
 
 _SHARES = {"hospital-a": 0.6, "hospital-b": 0.3, "hospital-c": 0.1}
 

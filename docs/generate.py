@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from aequa_flwr.cli.commands import make_parser
-from aequa_flwr.config import RunConfig
+from aequa_flwr.settings.config import RunConfig
 
 DOCS = Path(__file__).parent
 _LIMITS = (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below"))

@@ -1,112 +1,19 @@
-"""Fair allocation: contributions and the levels' accuracies to one level per participant."""
+"""Fair allocation: contributions and the accuracy of every level to one level per participant."""
 
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
-
-from aequa_flwr.allocation.annealing import anneal
-from aequa_flwr.allocation.exact import sweep
+from aequa_flwr.allocation.allocate import SOLVERS, Allocation, allocate
+from aequa_flwr.allocation.fair import FairAllocation, shares_of_largest
 from aequa_flwr.allocation.objective import Floats, Objective, mean_over_variance
 from aequa_flwr.allocation.room import Room, room_for_even_gains
-from aequa_flwr.seeding import rng_for
 
 __all__ = [
     "SOLVERS",
     "Allocation",
+    "FairAllocation",
+    "Floats",
     "Objective",
     "Room",
     "allocate",
     "mean_over_variance",
     "room_for_even_gains",
+    "shares_of_largest",
 ]
-
-SOLVERS = ("exact", "annealing")
-# Squares and quotients of numbers in this range stay finite.
-_LARGEST, _SMALLEST_EPSILON = 1e100, 1e-100
-
-
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """Who gets which level; one entry per participant, in the order of the contributions.
-
-    ``index`` points into the levels as they were given. ``gain`` is the level's accuracy less
-    the contribution, in the unit of both. ``feasible`` is False for a participant whose
-    contribution is above every level; its gain is negative. ``cost`` is the objective over the
-    feasible participants, inf if there are none.
-    """
-
-    index: npt.NDArray[np.int64]
-    gain: Floats
-    cost: float
-    feasible: npt.NDArray[np.bool_]
-
-
-def allocate(
-    contributions: npt.ArrayLike,
-    levels: npt.ArrayLike,
-    *,
-    epsilon: float = 1e-6,
-    solver: str = "exact",
-    objective: Objective = mean_over_variance,
-    seed: int = 0,
-) -> Allocation:
-    """Choose for every participant the level that makes all gains together high and even.
-
-    Minimises ``objective`` (equation 3 of the paper) over the gains ``u_i = a_i - c_i``,
-    subject to ``u_i >= 0``. ``contributions`` has one number per participant; ``levels`` has
-    the accuracy of every width, narrowest first, in the same unit, and need not rise with the
-    width: among levels of equal accuracy the narrowest is taken. Equal contributions get the
-    same level. A participant above every level gets the widest one and does not influence the
-    others.
-
-    ``epsilon`` is a variance: spreads of the gains far below its square root count as none.
-    The default, for fractions in [0, 1], is (0.001)^2: a tenth of a percentage point is what
-    one example in a thousand is worth, and the smallest spread that the paper reports. Towards
-    0 the mean gain hardly counts, towards infinity everybody gets the most accurate level.
-
-    ``solver`` is "exact" (for which objectives: see ``exact.sweep``) or "annealing", the only
-    one that uses ``seed``. Raises ValueError that says what to change.
-    """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, not {solver!r}")
-    if not _SMALLEST_EPSILON <= epsilon <= _LARGEST:
-        raise ValueError(f"epsilon must be a positive number, 1e-100 to 1e100, not {epsilon}")
-    given = _numbers("contributions", contributions)
-    accuracies = _numbers("levels", levels)
-    # np.unique reports the first, hence narrowest, of equal levels.
-    ladder, narrowest = np.unique(accuracies, return_index=True)
-    feasible = given <= ladder[-1]
-    index = np.full(len(given), len(accuracies) - 1, dtype=np.int64)
-    cost = np.inf
-    if feasible.any():
-        inside = given[feasible]
-        if solver == "exact":
-            position = sweep(inside, ladder, epsilon, objective)
-        else:
-            position = anneal(inside, ladder, epsilon, objective, rng_for(seed, "allocation"))
-        index[feasible] = narrowest[position]
-        # From scratch, by NumPy's two-pass variance; the solvers' own sums stay inside them.
-        gain = ladder[position] - inside
-        cost = objective(float(gain.mean()), float(gain.var()), epsilon)
-    return Allocation(index, accuracies[index] - given, cost, feasible)
-
-
-def _numbers(name: str, values: npt.ArrayLike) -> Floats:
-    """Return ``values`` as a flat float array, or say why they cannot be that."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a flat list of numbers: {error}") from error
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be a flat list of numbers, not of shape {array.shape}")
-    if not array.size:
-        raise ValueError(f"{name} must hold at least one number")
-    # Written so that it also refuses NaN, for which every comparison is false.
-    wrong = np.flatnonzero(~(np.abs(array) <= _LARGEST))
-    if wrong.size:
-        raise ValueError(
-            f"{name} must be finite and at most 1e100 in size, but entry {wrong[0]} is "
-            f"{array[wrong[0]]}"
-        )
-    return array

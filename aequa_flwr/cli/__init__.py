@@ -1,1 +1,1 @@
-"""The command `aequa`; the only code of the library that prints."""
+"""The command `aequa`: its options, what it prints, and its exit codes."""

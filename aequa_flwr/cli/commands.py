@@ -12,9 +12,8 @@ from types import FrameType
 from rich.console import Console
 
 import aequa_flwr
-from aequa_flwr.cli.federation import STOP_SIGNALS
-from aequa_flwr.config import IMPORT_PATH
-from aequa_flwr.errors import UserError
+from aequa_flwr.errors import STOP_SIGNALS, UserError
+from aequa_flwr.options import IMPORT_PATH
 
 # A command, the module that describes and runs it, and its line in the list of commands. Only the
 # module of the command that is run is imported: torch alone takes seconds.

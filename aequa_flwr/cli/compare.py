@@ -12,7 +12,6 @@ from rich.text import Text
 
 from aequa_flwr.errors import UsageError
 from aequa_flwr.files import write_whole
-from aequa_flwr.record import RunRecord, load_record
 from aequa_flwr.report import (
     Comparison,
     compare_runs,
@@ -20,6 +19,7 @@ from aequa_flwr.report import (
     render_comparison_markdown,
     render_comparison_page,
 )
+from aequa_flwr.results import RunRecord, load_record
 
 _Runs = Sequence[tuple[str, RunRecord]]
 _FORMATS: dict[str, Callable[[_Runs], str]] = {

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from aequa_flwr.cli.show import ProgressView
-from aequa_flwr.config import DATASETS, RunConfig
 from aequa_flwr.data import Dataset, Schema, cache_folder, load_dataset, save_schema
+from aequa_flwr.deployment import ProgressView
 from aequa_flwr.errors import UserError
+from aequa_flwr.settings import DATASETS, RunConfig
 
 # Beyond this many classes the table would say less than its last line.
 _MOST_CLASSES = 20

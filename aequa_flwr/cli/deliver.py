@@ -5,11 +5,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from aequa_flwr.cli.following import follow_connected
-from aequa_flwr.cli.show import ProgressView
-from aequa_flwr.config import RunConfig
+from aequa_flwr.deployment import ProgressView, follow_connected
 from aequa_flwr.errors import UserError
-from aequa_flwr.record import REWARDS_FOLDER, ROSTER_FILE, load_record
+from aequa_flwr.results import REWARDS_FOLDER, ROSTER_FILE, load_record
+from aequa_flwr.settings import RunConfig
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

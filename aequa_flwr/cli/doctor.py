@@ -5,7 +5,6 @@ import os
 import platform
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +15,7 @@ from rich.console import Console
 
 from aequa_flwr.cli.checks import print_checks
 from aequa_flwr.data import found_in
+from aequa_flwr.deployment import check_commands
 from aequa_flwr.errors import UserError
 
 _GIB = 2**30
@@ -65,11 +65,7 @@ def _flower() -> str:
 
 
 def _commands() -> str:
-    names = ("flwr", "flower-superlink", "flower-superexec", "flwr-simulation")
-    beside = Path(sys.executable).parent
-    missing = [name for name in names if not (beside / name).exists() and not shutil.which(name)]
-    if missing:
-        raise Problem(f"The commands {', '.join(missing)} are missing; run `pip install .`.")
+    check_commands()
     return "Flower's commands are installed."
 
 

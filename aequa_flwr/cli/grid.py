@@ -10,30 +10,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aequa_flwr import __version__
-from aequa_flwr.checkpoint import CHECKPOINTS_FOLDER
-from aequa_flwr.cli.federation import stop_carriers, undisturbed
-from aequa_flwr.cli.show import GridView, duration
-from aequa_flwr.config import RunConfig
-from aequa_flwr.paper.grid import Grid
-from aequa_flwr.paper.page import save_page
-from aequa_flwr.paper.results import (
+from aequa_flwr.cli.show import GridView
+from aequa_flwr.deployment import duration, stop_carriers, undisturbed
+from aequa_flwr.reproduction import (
     RESULTS_FILE,
+    Grid,
+    Job,
     Line,
     identity,
     in_order,
     line_of,
+    next_job,
     run_key,
+    save_page,
     save_results,
+    seconds_left,
+    standalone_sources,
 )
-from aequa_flwr.paper.schedule import Job, next_job, seconds_left, standalone_sources
-from aequa_flwr.progress import ProgressReader
-from aequa_flwr.record import (
+from aequa_flwr.results import (
     REWARDS_FOLDER,
+    ProgressReader,
     RecordError,
     RunRecord,
     load_record,
     save_record,
 )
+from aequa_flwr.server import CHECKPOINTS_FOLDER
+from aequa_flwr.settings import RunConfig
 
 _POLL_S = 0.2
 # A run stops its federation first, which is given 20 s.

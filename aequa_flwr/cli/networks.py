@@ -30,8 +30,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 def networks_command(options: argparse.Namespace, console: Console) -> int:
     """Print the table; returns the exit code."""
-    from aequa_flwr.slim.cost import cost_at
-    from aequa_flwr.slim.networks import BUILDERS, HOMES, build_network
+    from aequa_flwr.slim.networks import BUILDERS, HOMES, build_network, cost_at
 
     asked = _asked_schema(options)
     names = [options.name] if options.name else list(BUILDERS)

@@ -10,33 +10,36 @@ import psutil
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from aequa_flwr.cli.following import InterruptedRunError
 from aequa_flwr.cli.grid import Board, GridRunner, Place, tidy_up
-from aequa_flwr.cli.run import (
-    check_data,
-    check_settings,
-    read_pairs,
-)
-from aequa_flwr.cli.show import GridView, ProgressView, duration
-from aequa_flwr.cli.sizing import count_cores
-from aequa_flwr.config import RunConfig, Value
+from aequa_flwr.cli.run import read_pairs
+from aequa_flwr.cli.show import GridView
 from aequa_flwr.data import Say
+from aequa_flwr.deployment import InterruptedRunError, ProgressView, duration
 from aequa_flwr.errors import UsageError, UserError
-from aequa_flwr.paper.grid import EXPERIMENTS, Grid, read_grid
-from aequa_flwr.paper.page import save_page
-from aequa_flwr.paper.results import MACHINE, Line, identity, load_results, run_key
-from aequa_flwr.paper.schedule import (
+from aequa_flwr.methods import Value
+from aequa_flwr.report import pearson_text, percent
+from aequa_flwr.reproduction import (
+    EXPERIMENTS,
+    MACHINE,
+    Grid,
     Job,
+    Line,
+    identity,
     jobs_of,
+    load_results,
     passes,
+    read_grid,
+    run_key,
+    save_page,
     seconds_by_pace,
     standalone_sources,
     trains_alone,
 )
-from aequa_flwr.record import RunRecord
-from aequa_flwr.report.tables import pearson_text, percent
-from aequa_flwr.rewards import Measures
-from aequa_flwr.slim.cost import cost_at
+from aequa_flwr.results import Measures, RunRecord
+from aequa_flwr.server import prepare_simulation
+from aequa_flwr.settings import RunConfig
+from aequa_flwr.simulation import count_cores
+from aequa_flwr.slim.networks import cost_at
 from aequa_flwr.training import choose_compute
 
 # What a run takes with a worker: SuperLink, Ray, and two processes that hold torch.
@@ -201,8 +204,8 @@ class _Checker:
         key = run_key(config.to_record())
         if key in self.completed:
             return
-        check_settings(config)
-        data, network = check_data(config, self.say)
+        parts = prepare_simulation(config, self.say)
+        data, network = parts.data, parts.network
         self.num_examples[key] = sum(len(share) for share in data.shares.values())
         kind = (config.network, config.dataset, config.max_length)
         if kind not in self._costs:

@@ -9,9 +9,7 @@ from rich.console import Console
 
 from aequa_flwr.cli.show import show_record
 from aequa_flwr.errors import UsageError, UserError
-from aequa_flwr.files import write_whole
-from aequa_flwr.naming import SAFE_CHARACTERS, is_safe_name
-from aequa_flwr.record import RunRecord, load_record
+from aequa_flwr.files import SAFE_CHARACTERS, is_safe_name, write_whole
 from aequa_flwr.report import (
     render_csv,
     render_json,
@@ -20,6 +18,7 @@ from aequa_flwr.report import (
     render_personal_page,
     render_picture,
 )
+from aequa_flwr.results import RunRecord, load_record
 
 _FORMATS: dict[str, Callable[[RunRecord], str | bytes]] = {
     "html": render_page,

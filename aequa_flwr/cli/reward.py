@@ -13,7 +13,7 @@ _MOST_CLASSES = 20
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Say what the command does, and its options."""
-    from aequa_flwr.exporting import FORMATS
+    from aequa_flwr.rewards import FORMATS
 
     parser.description = "Look at a reward, or write it in a form that other programs read."
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -43,7 +43,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 def export_command(options: argparse.Namespace, console: Console) -> int:
     """Write the file; returns the exit code."""
-    from aequa_flwr.exporting import export_reward
+    from aequa_flwr.rewards import export_reward
 
     done = export_reward(options.reward, options.to, options.output)
     _say(

@@ -3,48 +3,28 @@
 import argparse
 import shlex
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 
-from aequa_flwr.checkpoint import load_checkpoint, reopen_run
-from aequa_flwr.cli.federation import Size, choose_port, local_federation
-from aequa_flwr.cli.following import (
-    COMPLETED,
-    InterruptedRunError,
-    check_end,
-    follow_connected,
-    how_to_go_on,
-    watch,
-)
-from aequa_flwr.cli.show import ProgressView, show_record
-from aequa_flwr.cli.sizing import Wanted, check_memory, choose_size
-from aequa_flwr.config import DATASETS, PATIENCE, RunConfig
+from aequa_flwr.cli.show import show_record
 from aequa_flwr.contribution import METHODS
-from aequa_flwr.data import FederatedData, Say, federated_data
+from aequa_flwr.data import PARTITIONS
+from aequa_flwr.deployment import COMPLETED, ProgressView, check_end, choose_port, follow_connected
 from aequa_flwr.errors import UsageError, UserError
-from aequa_flwr.forms import PARTICIPATIONS, PARTITIONS
-from aequa_flwr.methods import METHOD_KINDS, build_parts
-from aequa_flwr.progress import PROGRESS_FILE, marked_running
-from aequa_flwr.record import (
-    RECORD_FILE,
-    REPORT_FILE,
+from aequa_flwr.methods import METHODS as METHOD_KINDS
+from aequa_flwr.methods import PARTICIPATIONS
+from aequa_flwr.results import (
+    PROGRESS_FILE,
     REWARDS_FOLDER,
     ROSTER_FILE,
-    RunRecord,
-    Status,
-    load_if_readable,
+    check_trackers,
     load_record,
-    load_standalone,
-    save_record,
 )
-from aequa_flwr.report import render_page
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.networks import build_network
-from aequa_flwr.tracking import check_trackers
-from aequa_flwr.training import check_augmentation, choose_compute
+from aequa_flwr.server import check_settings, load_checkpoint, prepare_simulation, reopen_run
+from aequa_flwr.settings import DATASETS, RunConfig
+from aequa_flwr.simulation import Wanted, check_memory, choose_size, run_on_ray
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -145,62 +125,11 @@ def run_command(options: argparse.Namespace, console: Console) -> int:
         _refuse_existing(folder)
     with ProgressView(console) as view:
         view.say("Checking the data")
-        check_memory(config, size, *check_data(config, view.say))
-        logs = _make_logs(folder)
-        with marked_running(folder):
-            _run(config, size, port, folder, logs, view)
+        parts = prepare_simulation(config, view.say)
+        check_memory(config, size, parts.data, parts.network)
+        run_on_ray(config, size, port, view)
     show_record(console, load_record(folder), folder)
     return 0
-
-
-def check_settings(config: RunConfig) -> None:
-    """Raise UserError for settings that no data can make possible on this machine."""
-    choose_compute(config.device, config.precision)
-    build_parts(
-        config.method,
-        config.contribution,
-        validation=config.validation,
-        participants=config.participants,
-    )
-    load_standalone(config)
-
-
-def check_data(config: RunConfig, say: Say) -> tuple[FederatedData, SlimNetwork]:
-    """Return who holds what and the network; raises UserError where they do not go together."""
-    data = federated_data(config.data_spec, say)
-    if not data.shares:
-        raise UserError(
-            f"{config.data_dir} holds no training part, so there is nothing to share out among "
-            "simulated participants; add one."
-        )
-    schema = data.dataset.schema
-    check_augmentation(config.augmentation, schema)
-    network = build_network(config.network, schema)
-    network.levels(config.p_min, config.p_max, most=config.max_levels)
-    return data, network
-
-
-def _run(
-    config: RunConfig, size: Size, port: int, folder: Path, logs: Path, view: ProgressView
-) -> None:
-    """Run on a federation of our own; raises unless everything really happened."""
-    try:
-        with local_federation(logs, port) as federation:
-            view.say("Starting Flower")
-            federation.wait_until_ready()
-            connection, log = federation.connection, logs / "run.log"
-            run_id = connection.submit(config, size)
-            status = watch(connection, run_id, folder, log, view)
-            view.say("Stopping Flower")
-        check_end(folder, status, log)
-    except KeyboardInterrupt:
-        _close_record(folder, config, "interrupted", "The run was interrupted.")
-        raise InterruptedRunError(
-            f"Interrupted; what was reached is in {folder}. {how_to_go_on(folder)}"
-        ) from None
-    except UserError as error:
-        _close_record(folder, config, "failed", str(error))
-        raise
 
 
 def _read_config(options: argparse.Namespace) -> RunConfig:
@@ -228,11 +157,11 @@ def _resumed_config(options: argparse.Namespace) -> RunConfig:
     patience = read_pairs(options.set)
     given = {key: getattr(options, key.replace("-", "_")) for key in _OPTIONS}
     wrong = [f"--{key}" for key, value in given.items() if value is not None and key not in places]
-    wrong += [f"--set {key}" for key in patience if key not in PATIENCE]
+    wrong += [f"--set {key}" for key in patience if key not in RunConfig.may_change()]
     if wrong:
         raise UsageError(
             f"{wrong[0]} cannot be given with --resume: a run goes on with the settings it began "
-            f"with, but for {' and '.join(PATIENCE)}; leave it out."
+            f"with, but for {' and '.join(RunConfig.may_change())}; leave it out."
         )
     path = Path(options.resume).expanduser().absolute()
     checkpoint = load_checkpoint(path)
@@ -262,21 +191,6 @@ def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
 def _refuse_existing(folder: Path) -> None:
     if folder.exists():
         raise UserError(f"The output folder {folder} exists already; choose another.")
-
-
-def _make_logs(folder: Path) -> Path:
-    """Make the run's folder and one in it for the logs of this start; returns that."""
-    logs, start = folder / "logs", 1
-    while logs.exists():
-        start += 1
-        logs = folder / f"logs-{start}"
-    try:
-        logs.mkdir(parents=True)
-    except OSError as error:
-        raise UserError(
-            f"The output folder {folder} cannot be made ({error.strerror}); choose another."
-        ) from None
-    return logs
 
 
 def _run_connected(config: RunConfig, options: argparse.Namespace, console: Console) -> int:
@@ -312,21 +226,3 @@ def _run_connected(config: RunConfig, options: argparse.Namespace, console: Cons
 
 def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-
-def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) -> None:
-    """Leave no record that says running, or completed where the run failed; the rest stays."""
-    record = load_if_readable(folder)
-    open_ended = ("running", "completed") if status == "failed" else ("running",)
-    if record is None and not (folder / RECORD_FILE).exists():
-        record = RunRecord("running", "", config.to_record(), {})
-    if record is not None and record.status in open_ended and folder.exists():
-        record = replace(record, status=status, reason=reason)
-        try:
-            save_record(folder, record)
-            (folder / REPORT_FILE).write_text(render_page(record), encoding="utf-8")
-        except OSError as error:
-            raise UserError(
-                f"The run ended early, and {folder} cannot be written ({error.strerror}); make "
-                "room there or choose another --output."
-            ) from None

@@ -1,4 +1,4 @@
-"""What people see in the terminal: progress while a run goes on, tables when it is over."""
+"""What people see in the terminal: the progress of many runs, tables when one has ended."""
 
 import time
 from collections.abc import Sequence
@@ -6,129 +6,33 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from aequa_flwr.progress import Progress
-from aequa_flwr.record import RECORD_FILE, REPORT_FILE, REWARDS_FOLDER, RunRecord
+from aequa_flwr.deployment import Bars, describe_progress, duration
 from aequa_flwr.report import (
     MEASURE_COLUMNS,
+    about_room,
     measure_rows,
     participant_columns,
     participant_rows,
     verdict,
 )
-from aequa_flwr.report.room import about_room
+from aequa_flwr.results import RECORD_FILE, REPORT_FILE, REWARDS_FOLDER, Progress, RunRecord
 
-_STAGES = {
-    "join": "Participants joining",
-    "contribution": "Training alone, to assess contributions",
-    "training": "Training together",
-    "assessing": "Assessing contributions",
-    "curve": "Measuring the accuracy curve",
-    "rewards": "Allocating rewards",
-    "delivery": "Delivering rewards",
-}
-# Without a terminal a line is printed for each stage and then at most this often.
-_LINE_EVERY_S = 5.0
 # Nobody reads more in a terminal.
 _MOST_ROWS = 100
 # A grid takes hours or days.
 _GRID_LINE_EVERY_S = 30.0
-# The names of the bars that are always there.
-_RUN, _ALL = "This run", "All runs"
-
-
-class _Bars:
-    """Named bars, each with a description and a note, on a terminal; elsewhere there are none."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bars: Bar | None = None
-        self._tasks: dict[str, TaskID] = {}
-
-    def start(self) -> None:
-        """Show the bars from now on."""
-        if self._console.is_terminal:
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                TextColumn("{task.fields[note]}", markup=False),
-            )
-            self._bars = Bar(*columns, console=self._console)
-            self._bars.start()
-
-    def stop(self) -> None:
-        """Leave the bars as they are."""
-        if self._bars is not None:
-            self._bars.stop()
-
-    def set(
-        self, name: str, description: str, note: str = "", fraction: float | None = None
-    ) -> bool:
-        """Show or change a bar; returns whether there are any."""
-        if self._bars is None:
-            return False
-        if name not in self._tasks:
-            self._tasks[name] = self._bars.add_task("", total=1.0, note="")
-        self._bars.update(self._tasks[name], description=description, note=note, completed=fraction)
-        return True
-
-    def drop(self, name: str) -> None:
-        """Show a bar no more."""
-        if self._bars is not None and name in self._tasks:
-            self._bars.remove_task(self._tasks.pop(name))
-
-    def print(self, text: str) -> None:
-        """Print a line that stays; above the bars where there are any."""
-        # soft_wrap: a path must stay in one piece to be copied.
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-class ProgressView:
-    """A bar on a terminal, lines elsewhere: stage, done of total, accuracy so far, time left."""
-
-    def __init__(self, console: Console) -> None:
-        self._bars = _Bars(console)
-        self._stage = ""
-        self._last_line = 0.0
-
-    def __enter__(self) -> "ProgressView":
-        self._bars.start()
-        self._bars.set(_RUN, "")
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._bars.stop()
-
-    def say(self, text: str) -> None:
-        """Show a step before or after the run itself."""
-        if not self._bars.set(_RUN, text):
-            self._bars.print(text)
-
-    def note(self, text: str) -> None:
-        """Print a line that stays."""
-        self._bars.print(text)
-
-    def show(self, progress: Progress) -> None:
-        """Show where the run is now."""
-        text, note = describe(progress)
-        if self._bars.set(_RUN, text, note, progress.fraction):
-            return
-        now = time.monotonic()
-        over = progress.done == progress.total
-        if progress.stage != self._stage or over or now - self._last_line > _LINE_EVERY_S:
-            self._stage, self._last_line = progress.stage, now
-            self._bars.print(progress_line(progress))
+# The name of the bar that is always there.
+_ALL = "All runs"
 
 
 class GridView:
     """A bar for each run under way and one for all on a terminal, lines elsewhere."""
 
     def __init__(self, console: Console) -> None:
-        self._bars = _Bars(console)
+        self._bars = Bars(console)
         self._last: dict[str, tuple[str, float]] = {}
 
     def __enter__(self) -> "GridView":
@@ -146,7 +50,7 @@ class GridView:
     def show(self, run: str, progress: Progress, fraction: float, left_s: float | None) -> None:
         """Show where a run is, and how much of all runs is done."""
         # The time that this run alone still takes would be taken for that of all.
-        text, note = describe(replace(progress, seconds_left=None))
+        text, note = describe_progress(replace(progress, seconds_left=None))
         left = "" if left_s is None else f"about {duration(left_s)} left in all"
         where = f"{text}, {note}".removesuffix(", ")
         if self._bars.set(run, run, where, progress.fraction):
@@ -162,37 +66,6 @@ class GridView:
         """Say how a run ended; it is shown no more."""
         self._bars.drop(run)
         self.say(f"{run}: {how}")
-
-
-def describe(progress: Progress) -> tuple[str, str]:
-    """Return the stage with its count, and accuracy and time left; a total of 0 is unknown."""
-    count = f"{progress.done:,}" if progress.done else ""
-    if progress.total:
-        count = f"{progress.done} of {progress.total}"
-    if progress.stage == "training":
-        count = f"round {count}"
-    text = f"{_STAGES.get(progress.stage, progress.stage)}: {count}".rstrip(": ")
-    notes = []
-    if progress.accuracy is not None:
-        notes.append(f"accuracy {progress.accuracy:.1%}")
-    if progress.seconds_left is not None and progress.fraction < 1:
-        waits = progress.stage == "join"
-        left = duration(progress.seconds_left)
-        notes.append(f"waiting at most {left}" if waits else f"about {left} left")
-    return text, ", ".join(notes)
-
-
-def progress_line(progress: Progress) -> str:
-    """Return where a run is as one line."""
-    return "  ".join(describe(progress)).rstrip()
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it, in two units at most."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def show_record(console: Console, record: RunRecord, folder: Path) -> None:

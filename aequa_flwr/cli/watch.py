@@ -9,18 +9,20 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from aequa_flwr.cli.following import how_to_go_on
-from aequa_flwr.cli.show import ProgressView, duration, progress_line, show_record
+from aequa_flwr.cli.show import show_record
+from aequa_flwr.deployment import ProgressView, duration, how_to_go_on, progress_line
 from aequa_flwr.errors import UserError
-from aequa_flwr.progress import (
+from aequa_flwr.results import (
     PROGRESS_FILE,
+    RECORD_FILE,
     RUNNING_FILE,
+    Failure,
     ProgressReader,
+    RunRecord,
+    load_record,
     read_worker,
     this_place,
 )
-from aequa_flwr.record import RECORD_FILE, RunRecord, load_record
-from aequa_flwr.state import Failure
 
 _POLL_S = 0.5
 # Whoever started a run may still write down how it ended after its process is gone; Flower takes

@@ -1,4 +1,4 @@
-"""Contribution assessment: the protocol, and one file for each method."""
+"""Contribution assessment: what every estimator promises, and one file for each of them."""
 
 from aequa_flwr.contribution.assessor import Assessor
 from aequa_flwr.contribution.cgsv import Cgsv

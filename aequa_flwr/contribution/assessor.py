@@ -1,7 +1,7 @@
 """From names and parameters to what an estimator is told, and back."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from aequa_flwr.contribution.estimator import (
     RoundEvidence,
     Score,
 )
-from aequa_flwr.slim.subnet import NDArray, Params, extract, stack_updates
-from aequa_flwr.slim.width import Layouts, is_switchable
+from aequa_flwr.slim import Layouts, NDArray, Params, extract, is_switchable, stack_updates
 
 # (received sub-model, stacked updates) to what measures mixtures of them.
 Scorer = Callable[[Params, Mapping[str, NDArray]], Score]
@@ -26,7 +25,7 @@ _TELL_EVERY = 64
 class Assessor:
     """An estimator among named participants.
 
-    ``width`` is that of the common sub-model, the widest that everybody trains. ``scorer`` is
+    ``width`` is that of the assessed sub-model, the widest that everybody trains. ``scorer`` is
     None where the server has no data.
     """
 
@@ -38,8 +37,8 @@ class Assessor:
     scorer: Scorer | None = None
 
     @property
-    def common(self) -> float | None:
-        """The width of which every participant's parameters are needed; None if of none."""
+    def individual_width(self) -> float | None:
+        """The width at which every participant's own parameters are needed; None if at none."""
         return self.width if self.estimator.needs.updates else None
 
     def begin(self, num_examples: Mapping[str, int], standalone: Mapping[str, float]) -> Ledger:
@@ -47,39 +46,34 @@ class Assessor:
         alone = [standalone.get(name, np.nan) for name in num_examples]
         return self.estimator.begin(Opening(_counts(num_examples), np.array(alone), self.seed))
 
-    def after_round(
+    def evidence(
         self,
-        ledger: Ledger,
         server_round: int,
-        received: Params,
+        received: Callable[[str], Params],
         trained: Mapping[str, Params],
         num_examples: Mapping[str, int],
-        on_scored: Callable[[int], None] = lambda _count: None,
-        *,
-        personal: Mapping[str, Params] | None = None,
-    ) -> tuple[Ledger, int]:
-        """Return the ledger after a round, and how many models were measured for it.
+        before: Mapping[str, float],
+    ) -> RoundEvidence:
+        """Return what the server knows after a round.
 
-        ``received`` is the full model before the round. ``trained`` maps everybody that was
-        trained to its parameters of the common sub-model, which are empty where they are not
-        needed. ``on_scored`` is told how many models have been measured so far. ``personal`` are
-        the full models of those who received one of their own instead of ``received``.
+        ``received`` returns the full model that a participant started from. ``trained`` maps
+        everybody that was trained to its parameters of the assessed sub-model, which are empty
+        where nobody needs them. ``before`` are the contributions so far.
         """
         present = [k for k, name in enumerate(num_examples) if name in trained]
-        updates: dict[str, NDArray] = {}
-        score, scored = None, [0]
-        if self.common is not None:
-            start = extract(received, self.layouts, self.common)
-            own = {
-                name: extract(model, self.layouts, self.common)
-                for name, model in (personal or {}).items()
-                if name in trained
-            }
-            names = [name for name in num_examples if name in trained]
-            updates = stack_updates([(own.get(name, start), trained[name]) for name in names])
-            if self.scorer is not None:
-                score = _counted(self.scorer(start, updates), scored, on_scored)
-        evidence = RoundEvidence(
+        names = tuple(num_examples)
+        pairs = [(names[k], trained[names[k]]) for k in present]
+        starts: dict[int, Params] = {}  # one extraction where all received the same model
+
+        def start(name: str) -> Params:
+            model = received(name)
+            if id(model) not in starts:
+                starts[id(model)] = extract(model, self.layouts, self.width)
+            return starts[id(model)]
+
+        wanted = all(params for _, params in pairs)
+        updates = stack_updates([(start(n), params) for n, params in pairs]) if wanted else {}
+        return RoundEvidence(
             server_round=server_round,
             present=np.array(present, dtype=np.int64),
             num_examples=_counts(num_examples),
@@ -87,9 +81,28 @@ class Assessor:
             classes=self.classes,
             updates=updates,
             switchable=frozenset(n for n, layout in self.layouts.items() if is_switchable(layout)),
-            score=score,
+            names=names,
+            before=before,
         )
-        return self.estimator.after_round(ledger, evidence), scored[0]
+
+    def assess(
+        self,
+        ledger: Ledger,
+        seen: RoundEvidence,
+        server: Params,
+        on_scored: Callable[[int], None] = lambda _count: None,
+    ) -> tuple[Ledger, int]:
+        """Return the ledger after a round, and how many models were measured for it.
+
+        ``server`` is the server's full model before the round, which mixtures of updates are
+        measured on top of. ``on_scored`` is told how many have been measured so far.
+        """
+        scored = [0]
+        if self.scorer is not None and self.individual_width is not None:
+            start = extract(server, self.layouts, self.width)
+            score = _counted(self.scorer(start, seen.updates), scored, on_scored)
+            seen = replace(seen, score=score)
+        return self.estimator.after_round(ledger, seen), scored[0]
 
     def contributions(
         self, ledger: Ledger, names: Collection[str], of: Collection[str]

@@ -55,15 +55,17 @@ class Opening:
 
 @dataclass(frozen=True, eq=False)
 class RoundEvidence:
-    """What the server knows after a round.
+    """What the server knows after a round: estimators judge by it, methods act on it.
 
-    ``present`` are the participants that were trained, ascending indices into ``num_examples``.
-    ``updates`` maps each tensor of the common sub-model, in the order of the network's layers,
-    to the updates (trained - received) of the present, stacked along a new first axis; empty if
-    the estimator does not need them. ``classes`` is how many classes the network tells apart.
-    ``switchable`` are the tensors of BatchNorm, which not everybody trains and no gradient
-    reaches: they belong to a model, and not into a comparison of updates. ``score`` is None where
-    the server has no validation data.
+    ``names`` are all participants and ``num_examples`` what each says it has; ``present`` are the
+    ascending indices of those that were trained. ``updates`` maps each tensor of the assessed
+    sub-model, in the order of the network's layers, to the updates (trained - received) of the
+    present, stacked along a new first axis; empty where nobody needs them. ``classes`` is how many
+    classes the network tells apart. ``switchable`` are the tensors of BatchNorm, which not
+    everybody trains and no gradient reaches: they belong to a model, and not into a comparison of
+    updates. ``score`` is None where the server has no validation data. ``before`` and
+    ``contributions`` are those before and after the round, as far as anything is known; an
+    estimator is not told the latter, which it decides.
     """
 
     server_round: int
@@ -74,6 +76,22 @@ class RoundEvidence:
     updates: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     switchable: frozenset[str] = frozenset()
     score: Score | None = None
+    names: tuple[str, ...] = ()
+    before: Mapping[str, float] = field(default_factory=dict)
+    contributions: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def present_names(self) -> tuple[str, ...]:
+        """Who was trained, in the order of the updates."""
+        return tuple(self.names[k] for k in self.present)
+
+    def own_statistics(self, index: int) -> dict[str, npt.NDArray[np.float32]]:
+        """Return the update of BatchNorm of the present participant ``index``: never mixed.
+
+        Running variances of models that have drifted apart, moved by each other's differences,
+        become negative.
+        """
+        return {name: self.updates[name][index] for name in self.switchable if name in self.updates}
 
 
 class ContributionEstimator(Protocol):

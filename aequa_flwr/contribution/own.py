@@ -13,7 +13,7 @@ from aequa_flwr.contribution.estimator import (
     RoundEvidence,
     Unit,
 )
-from aequa_flwr.importing import CannotImportError, import_named, in_short
+from aequa_flwr.options import CannotImportError, import_named, in_short
 
 # A federation of three for the test, of whom two take part in its one round.
 _SIZES = np.array([10.0, 20.0, 30.0])

@@ -1,14 +1,17 @@
 """Examples as arrays, and a data set made of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from aequa_flwr.data.schema import Schema
+from aequa_flwr.data.schema import Kind, Schema
 from aequa_flwr.errors import UserError
 
+# How each kind of examples is stored.
+DTYPES: Mapping[Kind, str] = {"images": "uint8", "numbers": "float32", "tokens": "int32"}
 Indices = npt.NDArray[np.int64]
 
 
@@ -35,6 +38,12 @@ class Examples:
         """Return copies of the examples at ``indices``."""
         groups = None if self.groups is None else self.groups[indices]
         return Examples(self.x[indices], self.y[indices], groups)
+
+
+def no_examples(schema: Schema) -> Examples:
+    """Return a part that has no example."""
+    x = np.empty((0, *schema.shape), dtype=DTYPES[schema.kind])
+    return Examples(x, np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)

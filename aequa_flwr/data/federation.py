@@ -2,21 +2,34 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
-from aequa_flwr.config import DataSpec
+from aequa_flwr.data.arrays import (
+    Arrays,
+    describe,
+    examples_of_pair,
+    join_sites,
+    split_off_test,
+)
 from aequa_flwr.data.cache import Bundle, Codec
 from aequa_flwr.data.examples import DataError, Dataset, Examples, Indices, split_by_class
 from aequa_flwr.data.loading import load, schema_alone
 from aequa_flwr.data.partition import partition
 from aequa_flwr.data.saying import Say, quiet
+from aequa_flwr.data.schema import Schema
+from aequa_flwr.data.sources import check_examples
+from aequa_flwr.data.spec import DataSpec
+from aequa_flwr.files import SAFE_CHARACTERS, is_safe_name
 from aequa_flwr.seeding import rng_for
 
 # Counted up with every change of what a split comes out as, here or in partition.py.
 _SPLIT_VERSION = 1
+# Examples that are copied at a time to be hashed.
+_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,18 @@ class FederatedData:
     dataset: Dataset
     shares: dict[str, Indices]
     held_out: Indices
+
+    def fingerprint(self, name: str) -> str:
+        """Return 16 characters that are equal for equal examples of participant ``name``.
+
+        The examples themselves and the schema decide, not the file they come from.
+        """
+        digest = hashlib.sha256(self.dataset.schema.fingerprint.encode())
+        for start in range(0, len(self.shares[name]), _ROWS):
+            part = self.dataset.train.take(self.shares[name][start : start + _ROWS])
+            digest.update(part.y.tobytes())
+            digest.update(np.ascontiguousarray(part.x).tobytes())
+        return digest.hexdigest()[:16]
 
     @property
     def validation(self) -> Examples:
@@ -87,8 +112,70 @@ def _federated_data(spec: DataSpec, listener: _Listener) -> FederatedData:
     ]
     name = f"split-{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]}"
     split = loaded.cache.fetch(name, _CODEC, lambda: _split(dataset.train, spec), listener.say)
+    return _shared_out(dataset, spec, split)
+
+
+def federate_arrays(
+    data: Arrays | Mapping[str, Arrays],
+    spec: DataSpec,
+    *,
+    validation: Arrays | None = None,
+    schema: Schema | None = None,
+) -> FederatedData:
+    """Return a simulated federation of a caller's own arrays.
+
+    ``data`` is one pair ``(x, y)``, shared out as ``spec`` says, or a pair for each participant by
+    name. ``validation`` is what the server measures on; without it a fifth of every class of all
+    data is set aside for that. ``schema`` says what the arrays are, where they do not say it.
+    Raises DataError, which names the argument.
+    """
+    train, rows = join_sites(_sites(data))
+    if validation is None:
+        train, test, rows = _set_aside(train, rows)
+    else:
+        test = examples_of_pair(validation, "validation")
+    schema = describe([train, test], "data") if schema is None else schema
+    for part, what in ((train, "data"), (test, "validation")):
+        check_examples(part, schema, what)
+    dataset = Dataset("arrays", train, test, schema)
+    if not isinstance(data, Mapping):
+        return _shared_out(dataset, spec, _split(train, spec))
+    held_out, _ = split_by_class(train.y, spec.held_out_fraction, rng_for(spec.seed, "held out"))
+    shares = {name: np.setdiff1d(own, held_out) for name, own in rows.items()}
+    for name, share in shares.items():
+        if not len(share):
+            raise DataError(f"data[{name!r}] has too few examples to train on; give it more.")
+    return FederatedData(dataset, shares, held_out)
+
+
+def _sites(data: Arrays | Mapping[str, Arrays]) -> dict[str, Examples]:
+    """Return the examples of each participant; of one pair, those of all together."""
+    if not isinstance(data, Mapping):
+        return {"data": examples_of_pair(data, "data")}
+    if not data:
+        raise DataError("data has no participant; give at least one a pair (x, y).")
+    for name in data:
+        if not is_safe_name(str(name)):
+            raise DataError(f"data: the name {name!r} cannot be used; use {SAFE_CHARACTERS}.")
+    return {name: examples_of_pair(pair, f"data[{name!r}]") for name, pair in data.items()}
+
+
+def _set_aside(
+    train: Examples, rows: Mapping[str, Indices]
+) -> tuple[Examples, Examples, dict[str, Indices]]:
+    """Return (train, test, rows of each in train) once a fifth of every class is set aside."""
+    kept, tested = split_off_test("arrays", train.y, "data")
+    places = np.full(len(train), -1)
+    places[kept] = np.arange(len(kept))
+    moved = {name: places[own] for name, own in rows.items()}
+    left = {name: own[own >= 0] for name, own in moved.items()}
+    return train.take(kept), train.take(tested), left
+
+
+def _shared_out(dataset: Dataset, spec: DataSpec, split: _Split) -> FederatedData:
     names = participant_names(spec.participants)
-    return FederatedData(dataset, dict(zip(names, split.shares, strict=True)), split.held_out)
+    shares = dict(zip(names, split.shares, strict=True))
+    return FederatedData(dataset, shares, split.held_out)
 
 
 def _split(train: Examples, spec: DataSpec) -> _Split:

@@ -4,16 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from aequa_flwr.config import DataSpec
 from aequa_flwr.data.cache import FORMAT, Bundle, Cache, Codec, cache_folder
-from aequa_flwr.data.examples import DataError, Dataset, Examples
+from aequa_flwr.data.examples import DataError, Dataset, Examples, no_examples
 from aequa_flwr.data.fingerprint import Label, content_key, state_of
 from aequa_flwr.data.saying import Say, counting, quiet
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.data.schema_file import SCHEMA_FILE, load_schema
 from aequa_flwr.data.sources import OWN, SOURCES, Files, MissingError, Source, check_examples
+from aequa_flwr.data.spec import DataSpec
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ def load_dataset(spec: DataSpec, say: Say = quiet) -> Dataset:
 
 def site_data(
     dataset: str, folder: str, *, cache_dir: str, max_length: int, say: Say = quiet
-) -> Dataset:
+) -> Loaded:
     """Load a deployed participant's own folder, which holds the federation's schema.json.
 
     Only the training part is needed; a missing test part is empty.
@@ -55,8 +53,8 @@ def site_data(
             "classes and the form of the examples."
         )
     cache = Cache(cache_folder(cache_dir))
-    found = _load(SOURCES[dataset], path, False, max_length, cache, say).dataset
-    if not len(found.train):
+    found = _load(SOURCES[dataset], path, False, max_length, cache, say)
+    if not len(found.dataset.train):
         raise DataError(f"{path} holds no training part; a participant needs one.")
     return found
 
@@ -72,7 +70,7 @@ def schema_alone(spec: DataSpec) -> Dataset | None:
     if spec.dataset not in OWN or not schema_file.is_file() or _is_in(spec.dataset, path):
         return None
     schema = load_schema(schema_file)
-    nothing = Examples(np.empty((0, *schema.shape), np.float32), np.empty(0, np.int64))
+    nothing = no_examples(schema)
     return Dataset(spec.dataset, nothing, nothing, schema)
 
 

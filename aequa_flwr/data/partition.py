@@ -9,10 +9,35 @@ import numpy as np
 import numpy.typing as npt
 
 from aequa_flwr.data.examples import DataError, Indices
-from aequa_flwr.forms import Spec
+from aequa_flwr.options import Form, Spec, read_spec
 from aequa_flwr.seeding import rng_for
 
 Shares = list[Indices]
+PARTITIONS: Mapping[str, Form] = {
+    "homogeneous": Form("homogeneous"),
+    "dirichlet": Form(
+        "dirichlet:ALPHA, e.g. dirichlet:0.5",
+        1,
+        lambda alpha: 0 < alpha < float("inf"),
+        "ALPHA must be a finite number above 0",
+    ),
+    "quantity-skew": Form(
+        "quantity-skew:SHARE,HOLDERS, e.g. quantity-skew:0.15,6",
+        2,
+        lambda share, holders: (
+            0 < share < 1 and holders >= 1 and holders % 1 == 0 and share * holders <= 1
+        ),
+        "SHARE must be in (0, 1), HOLDERS a whole number of at least 1, and SHARE x HOLDERS at "
+        "most 1",
+    ),
+    "label-skew": Form(
+        "label-skew:CLASSES, e.g. label-skew:3",
+        1,
+        lambda classes: 1 <= classes <= 10_000_000 and classes % 1 == 0,
+        "CLASSES must be a whole number of at least 1",
+    ),
+    "natural": Form("natural"),
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +54,11 @@ class _Task:
 _MAX_DRAWS = 100
 # And where a draw leaves more than this many without data, a hundred more will not do better.
 _HOPELESS = 8
+
+
+def read_partition(text: str) -> Spec:
+    """Read how the training data is split."""
+    return read_spec("partition", text, PARTITIONS)
 
 
 def partition(

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 Kind = Literal["images", "numbers", "tokens"]
 # The first two ids of a text's tokens; the vocabulary holds the words of the others.
 PADDING, UNKNOWN = 0, 1
+DEFAULT_TASK = "classification"
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Schema:
     ``mean`` and ``std`` have one entry for each entry of the first axis, or none for 0 and 1.
     "tokens" are int32 ids (length,), 0 after the end: word k of ``vocabulary`` is id k + 2, and
     1 is every other word. ``classes`` are the federation's: a site may hold only some of them.
+    ``task`` is a name of `TASKS`: what is learnt from the examples.
     """
 
     kind: Kind
@@ -28,6 +30,7 @@ class Schema:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     vocabulary: tuple[str, ...] = ()
+    task: str = DEFAULT_TASK
 
     @classmethod
     def numbered(cls, kind: Kind, shape: tuple[int, ...], num_classes: int) -> Self:
@@ -57,13 +60,17 @@ class Schema:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
+        """Return it as JSON values, without a task that goes without saying."""
+        content = asdict(self)
+        if self.task == DEFAULT_TASK:  # so that a schema of version 0.1 has the same fingerprint
+            del content["task"]
+        return content
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Read it back; raises ValueError, TypeError or KeyError for anything else."""
         if content["kind"] not in ("images", "numbers", "tokens"):
             raise ValueError(f"unknown kind {content['kind']!r}")
-        lists: dict[str, Any] = {key: tuple(content[key]) for key in content if key != "kind"}
-        return cls(kind=content["kind"], **lists)
+        words = ("kind", "task")
+        lists: dict[str, Any] = {key: tuple(content[key]) for key in content if key not in words}
+        return cls(kind=content["kind"], task=str(content.get("task", DEFAULT_TASK)), **lists)

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from aequa_flwr.data.examples import DataError
 from aequa_flwr.data.schema import Schema
+from aequa_flwr.data.task import TASKS
 
 SCHEMA_FILE = "schema.json"
 # A vocabulary of a million words takes about 15 MB; beyond this it is some other file.
@@ -64,6 +65,7 @@ def load_schema(path: Path) -> Schema:
 def _what_is_wrong(schema: Schema) -> str:
     lengths = {0, schema.shape[0] if schema.shape else 0}
     rules = {
+        f"the task must be {' or '.join(TASKS)}": schema.task in TASKS,
         "classes must be at least two different names": len(set(schema.classes)) >= 2
         and len(set(schema.classes)) == len(schema.classes),
         "shape must be positive whole numbers, as many as the kind has axes": bool(schema.shape)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from aequa_flwr.errors import UsageError
-from aequa_flwr.naming import SAFE_CHARACTERS, is_safe_name
+from aequa_flwr.files import SAFE_CHARACTERS, is_safe_name
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 

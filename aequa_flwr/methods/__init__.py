@@ -1,23 +1,21 @@
-"""Methods: who takes part, who receives what each round, and what everybody ends with."""
+"""Methods: what each participant receives in a round, how replies fold, what each ends with."""
 
-from aequa_flwr.methods.aequa import Aequa
-from aequa_flwr.methods.allocating import FairAllocation
-from aequa_flwr.methods.attendance import Attendance
-from aequa_flwr.methods.choosing import METHOD_KINDS, build_parts, build_personal
-from aequa_flwr.methods.method import Method
-from aequa_flwr.methods.personal import Personal, PersonalRound, Shared
-from aequa_flwr.methods.training_time import TrainingTime
+from aequa_flwr.methods.attendance import PARTICIPATIONS, Attendance, read_participation
+from aequa_flwr.methods.method import About, Kind, Method, Models, Setup, Value
+from aequa_flwr.methods.registry import METHODS, MethodError, about_method, find_method
 
 __all__ = [
-    "METHOD_KINDS",
-    "Aequa",
+    "METHODS",
+    "PARTICIPATIONS",
+    "About",
     "Attendance",
-    "FairAllocation",
+    "Kind",
     "Method",
-    "Personal",
-    "PersonalRound",
-    "Shared",
-    "TrainingTime",
-    "build_parts",
-    "build_personal",
+    "MethodError",
+    "Models",
+    "Setup",
+    "Value",
+    "about_method",
+    "find_method",
+    "read_participation",
 ]

@@ -1,32 +1,25 @@
 """Aequa with post-training rewards (paper, sections 4.1 and 4.2)."""
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from aequa_flwr.methods.allocating import FairAllocation
+from aequa_flwr.methods.method import About, Method, Setup, everybody_at
 
 
 @dataclass(frozen=True)
 class Aequa:
     """Everybody trains the full model; a fair allocation then decides who ends with what."""
 
-    p_max: float
-    ending: FairAllocation
+    about: ClassVar[About] = About(
+        title="Aequa",
+        says="Everybody trained the whole model; rewards are cut from it at the end.",
+        sub_networks=True,
+        usual={"p-min": 0.25, "contribution": "standalone", "allocation": "accuracy"},
+        allows={"allocation": ("accuracy", "width")},
+    )
 
-    def receives(
-        self, names: Iterable[str], contributions: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Return the width of the model that each of ``names`` receives this round."""
-        return dict.fromkeys(names, self.p_max)
-
-    def follow(
-        self, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]
-    ) -> dict[str, float]:
-        """Return the contributions after a round: as the estimator says."""
-        return dict(now)
-
-    def ends_with(
-        self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
-    ) -> dict[str, int]:
-        """Return the level of each participant's reward, an index into the ladder."""
-        return self.ending.levels(contributions, accuracies)
+    def build(self, setup: Setup) -> Method:
+        """Return the method for one run; it cannot do without an allocation."""
+        if setup.ending is None:
+            raise ValueError("post-training rewards need an allocation")
+        return Method(self.about, everybody_at(setup.ladder[-1]), setup.ending.levels)

@@ -1,11 +1,32 @@
 """Who takes part in a round."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aequa_flwr.forms import Spec
+from aequa_flwr.options import Form, Spec, read_spec
 from aequa_flwr.seeding import rng_for
+
+PARTICIPATIONS: Mapping[str, Form] = {
+    "all": Form("all"),
+    "rates": Form(
+        "rates:LOW,HIGH, e.g. rates:0.5,1",
+        2,
+        lambda low, high: 0 <= low <= 1 and 0 < high <= 1,
+        "LOW and HIGH must be rates from 0 to 1, HIGH above 0",
+    ),
+    "sample": Form(
+        "sample:FRACTION, e.g. sample:0.2",
+        1,
+        lambda fraction: 0 < fraction <= 1,
+        "FRACTION must be above 0 and at most 1",
+    ),
+}
+
+
+def read_participation(text: str) -> Spec:
+    """Read who takes part in a round."""
+    return read_spec("participation", text, PARTICIPATIONS)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,26 @@
 """CGSV (Xu et al. 2021): a part of the sum of all updates, the larger the better one's own."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from aequa_flwr.contribution import Cgsv, ContributionEstimator
-from aequa_flwr.methods.personal import Personal, PersonalRound, Shared
+from aequa_flwr.contribution import Cgsv, RoundEvidence
+from aequa_flwr.methods.method import (
+    FULL_MODELS,
+    FULL_MODELS_USUAL,
+    About,
+    Mean,
+    Method,
+    Models,
+    Setup,
+    everybody_at,
+    moved,
+    widest_for_all,
+)
 
 # 0.3 x 10 entries are 3, not the 4 that a bare ceil makes of 3.0000000000000004.
 _SLACK = 1e-9
@@ -23,35 +35,49 @@ class CgsvRewards:
     Its own update is not kept, and the models drift apart. The server's model receives all.
     """
 
+    about: ClassVar[About] = About(
+        title="CGSV",
+        says="A baseline: everybody has a model of its own; the larger the contribution, the "
+        "larger a part of all updates it receives.",
+        training="apart",
+        usual={**FULL_MODELS_USUAL, "contribution": "cgsv"},
+        allows={**FULL_MODELS, "norm-limit": (0.0,), "contribution": ("cgsv",)},
+    )
     beta: float = Field(
         default=1.0, gt=0.0, le=1e6, description="towards 0 fairer, towards infinity all alike"
     )
 
-    def personal(self, estimator: ContributionEstimator) -> Personal:
-        """Return the method; its sum is that of ``estimator``."""
+    def build(self, setup: Setup) -> Method:
+        """Return the method for one run; the sum it hands out is that of its estimator."""
+        estimator = setup.estimator
         if not isinstance(estimator, Cgsv):
             raise TypeError("CGSV's rewards follow from CGSV's reputations alone")
-        return Personal(share=lambda seen: self.share(estimator, seen))
 
-    def share(self, estimator: Cgsv, seen: PersonalRound) -> Shared:
+        def fold(models: Models, _mean: Mean, seen: RoundEvidence) -> Models:
+            return self.fold(estimator, models, seen)
+
+        return Method(self.about, everybody_at(setup.ladder[-1]), widest_for_all, fold=fold)
+
+    def fold(self, estimator: Cgsv, models: Models, seen: RoundEvidence) -> Models:
         """Add to each model the largest entries of the sum of all normalised updates."""
-        names = list(seen.models)
+        names = seen.present_names
         compared = {k: update for k, update in seen.updates.items() if k not in seen.switchable}
         reputations = np.array([seen.before.get(name, 0.0) for name in names])
-        examples = np.array([float(seen.num_examples[name]) for name in names])
-        pulls = estimator.pulls(reputations, examples, list(compared.values()))
+        pulls = estimator.pulls(
+            reputations, seen.num_examples[seen.present], list(compared.values())
+        )
         total = {
             key: np.tensordot(pulls, update.astype(np.float64), axes=1)
             for key, update in compared.items()
         }
         ranks = {key: _ranks(u) for key, u in total.items()}
-        models = {}
+        personal = dict(models.personal)
         for index, (name, share) in enumerate(self.shares(seen.contributions, names).items()):
             steps = {key: _largest(u, ranks[key], share) for key, u in total.items()}
-            models[name] = seen.moved(seen.models[name], steps | seen.own_statistics(index))
-        return Shared(seen.moved(seen.server, total), models)
+            personal[name] = moved(models.of(name), steps | seen.own_statistics(index))
+        return Models(moved(models.server, total), personal)
 
-    def shares(self, reputations: Mapping[str, float], names: list[str]) -> dict[str, float]:
+    def shares(self, reputations: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
         """Return the share of the sum that each of ``names`` receives; 1 for the best of all."""
         worth = {name: math.tanh(self.beta * r) for name, r in reputations.items()}
         most = max(worth.values(), default=0.0)

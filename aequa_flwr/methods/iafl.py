@@ -2,14 +2,26 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from aequa_flwr.contribution import ContributionEstimator
-from aequa_flwr.methods.personal import Personal, PersonalRound, Shared
+from aequa_flwr.contribution import RoundEvidence
+from aequa_flwr.methods.method import (
+    FULL_MODELS,
+    FULL_MODELS_USUAL,
+    About,
+    Mean,
+    Method,
+    Models,
+    Setup,
+    everybody_at,
+    moved,
+    widest_for_all,
+)
 from aequa_flwr.seeding import rng_for
 
 # 0.3 x 10 others are 3, not the 4 that a bare ceil makes of 3.0000000000000004.
@@ -20,10 +32,19 @@ _SLACK = 1e-9
 class Iafl:
     """Everybody keeps its own update and receives those of some others, drawn anew each round.
 
-    Who is absent has no update of its own, and receives others' all the same: its model lives on
-    the server. The server's model receives what the largest contributor of the round does.
+    A participant that is absent has no update of its own and still receives those of others: its
+    model lives on the server. The server's model receives what the largest contributor of the
+    round does.
     """
 
+    about: ClassVar[About] = About(
+        title="IAFL",
+        says="A baseline: everybody has a model of its own; the larger the contribution, the more "
+        "of the others' updates it receives.",
+        training="apart",
+        usual=FULL_MODELS_USUAL,
+        allows={**FULL_MODELS, "norm-limit": (0.0,)},
+    )
     kappa: float = Field(
         default=0.0, ge=0.0, le=1.0, description="0 the fairest, 1 everybody gets everything"
     )
@@ -31,31 +52,31 @@ class Iafl:
         default=0.0, ge=0.0, le=1.0, description="how likely a model is first set to the server's"
     )
 
-    def personal(self, _estimator: ContributionEstimator) -> Personal:
-        """Return the method; any contribution will do."""
-        return Personal(share=self.share)
+    def build(self, setup: Setup) -> Method:
+        """Return the method for one run; any contribution will do."""
+        return Method(self.about, everybody_at(setup.ladder[-1]), widest_for_all, fold=self.fold)
 
-    def share(self, seen: PersonalRound) -> Shared:
+    def fold(self, models: Models, _all: Mean, seen: RoundEvidence) -> Models:
         """Move each model by the mean of its own update and those that it receives."""
-        present = list(seen.models)
-        everybody = {**seen.models, **seen.absent}
+        present = seen.present_names
+        everybody = (*present, *(name for name in seen.names if name not in present))
         worth = self.worth(seen.contributions, everybody)
-        models, steps = {}, {}
+        personal, steps = dict(models.personal), {}
         means: dict[tuple[int, ...], dict[str, npt.NDArray[np.floating]]] = {}
-        for name, model in everybody.items():
-            own = [present.index(name)] if name in seen.models else []
+        for name in everybody:
+            own = [present.index(name)] if name in present else []
             rng = rng_for(seen.seed, "iafl", seen.server_round, name)
             others = [k for k in range(len(present)) if k not in own]
             count = math.ceil(worth[name] * (len(present) - 1) - _SLACK)
-            # In the order of the names: who receives the same shares one sum, and its rounding.
+            # In the order of the names: equal sets of updates share one sum, and its rounding.
             drawn = tuple(sorted([*own, *rng.choice(others, size=count, replace=False)]))
             if drawn not in means:
-                means[drawn] = _mean(seen, drawn)
+                means[drawn] = _mean_of(seen, drawn)
             steps[name] = means[drawn] | (seen.own_statistics(own[0]) if own else {})
-            start = seen.server if rng.random() < self.recovery else model
-            models[name] = seen.moved(start, steps[name])
+            start = models.server if rng.random() < self.recovery else models.of(name)
+            personal[name] = moved(start, steps[name])
         best = max(present, key=lambda name: seen.contributions.get(name, 0.0))
-        return Shared(seen.moved(seen.server, steps[best]), models)
+        return Models(moved(models.server, steps[best]), personal)
 
     def worth(self, contributions: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
         """Return which part of the others' updates each of ``names`` receives."""
@@ -66,7 +87,7 @@ class Iafl:
         return {name: part ** (1.0 - self.kappa) for name, part in parts.items()}
 
 
-def _mean(seen: PersonalRound, indices: Sequence[int]) -> dict[str, npt.NDArray[np.floating]]:
+def _mean_of(seen: RoundEvidence, indices: Sequence[int]) -> dict[str, npt.NDArray[np.floating]]:
     if not indices:
         return {}
     return {

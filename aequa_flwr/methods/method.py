@@ -1,23 +1,150 @@
-"""The protocol of a method."""
+"""What a method is: one value that says how a federation trains and what everybody ends with."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from aequa_flwr.allocation import FairAllocation
+from aequa_flwr.contribution import ContributionEstimator, RoundEvidence
+from aequa_flwr.slim import Params
+
+# Whose model is trained: one for all; a full model for each participant, all of them kept on the
+# server; or a model for each that never meets the others'.
+Training = Literal["together", "apart", "alone"]
+Value = str | int | float | bool
 
 
-class Method(Protocol):
-    """Who receives what each round, and what everybody ends with."""
+@dataclass(frozen=True)
+class About:
+    """What everybody else needs to know of a method.
 
-    def receives(
-        self, names: Iterable[str], contributions: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Return the width that each of ``names`` receives this round."""
+    ``title`` is its name as people write it and ``says`` one sentence for a report. With
+    ``sub_networks`` rewards are parts of one model, so that widths mean something; otherwise each
+    participant ends with a full model. With ``tunes`` every participant trains the shared model
+    once more at the end and keeps the result to itself. ``usual`` is what the setting "auto" means
+    with this method; ``allows`` lists the only possible values of a setting, where not all are.
+    """
 
-    def follow(
-        self, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]
-    ) -> dict[str, float]:
-        """Return the contributions after a round in which ``present`` were trained."""
+    title: str
+    says: str
+    training: Training = "together"
+    sub_networks: bool = False
+    tunes: bool = False
+    usual: Mapping[str, Value] = field(default_factory=dict)
+    allows: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
 
-    def ends_with(
-        self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
-    ) -> dict[str, int]:
-        """Return the level of each participant's reward."""
+
+# A full model for each participant: no widths to choose or to allocate.
+FULL_MODELS: Mapping[str, tuple[Value, ...]] = {
+    "reward": ("post-training",),
+    "allocation": ("keep",),
+    "p-min": (1.0,),
+    "calibration": ("none",),
+}
+FULL_MODELS_USUAL: Mapping[str, Value] = {
+    "p-min": 1.0,
+    "contribution": "standalone",
+    "allocation": "keep",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """The server's model, and the full models of the participants that have one of their own."""
+
+    server: Params
+    personal: Mapping[str, Params] = field(default_factory=dict)
+
+    def of(self, name: str) -> Params:
+        """Return the full model that ``name`` trains: its own, or else the server's."""
+        return self.personal.get(name, self.server)
+
+
+# The average of a round's replies, given the parameters of entries that nobody trained.
+Mean = Callable[[Params], Params]
+
+
+def as_assessed(
+    _before: Mapping[str, float], now: Mapping[str, float], _present: Iterable[str]
+) -> dict[str, float]:
+    """Return the contributions after a round just as the estimator sees them."""
+    return dict(now)
+
+
+def average(models: Models, mean: Mean, _seen: RoundEvidence) -> Models:
+    """Return the models after a round: the server's is the masked mean (paper, section 4.1)."""
+    return Models(mean(models.server), models.personal)
+
+
+def everybody_at(width: float) -> Callable[[Iterable[str], Mapping[str, float]], dict[str, float]]:
+    """Return the rule by which everybody receives ``width``, whatever it has contributed."""
+    return lambda names, _contributions: dict.fromkeys(names, width)
+
+
+def widest_for_all(
+    contributions: Mapping[str, float], _accuracies: Sequence[float] | None
+) -> dict[str, int]:
+    """Return the only level of a ladder of one width, for everybody."""
+    return dict.fromkeys(contributions, 0)
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a federation trains, and what everybody ends with.
+
+    receives(names, contributions)
+        the width that each of ``names`` is sent, trains and returns in the next round.
+    follow(before, now, present)
+        the contributions after a round in which ``present`` were trained; ``now`` is what the
+        estimator says.
+    fold(models, mean, seen)
+        the models after a round: ``mean`` is the average of its replies, ``seen`` everything the
+        server knows about it.
+    ends_with(contributions, accuracies)
+        the level of each participant's reward, an index into the ladder; ``accuracies`` are those
+        of the ladder, None where the server cannot measure.
+    """
+
+    about: About
+    receives: Callable[[Iterable[str], Mapping[str, float]], dict[str, float]]
+    ends_with: Callable[[Mapping[str, float], Sequence[float] | None], dict[str, int]]
+    follow: Callable[
+        [Mapping[str, float], Mapping[str, float], Iterable[str]], dict[str, float]
+    ] = as_assessed
+    fold: Callable[[Models, Mean, RoundEvidence], Models] = average
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a method may be built with: the parts of a run that exist before it.
+
+    ``ladder`` holds the widths a reward can have, ascending. ``ending`` allocates rewards after the
+    last round; None lets everybody keep the width that it has earned. ``gamma`` and ``nu`` are
+    those of Algorithm 2.
+    """
+
+    ladder: tuple[float, ...]
+    estimator: ContributionEstimator
+    ending: FairAllocation | None = None
+    gamma: float = 0.5
+    nu: float = 1.0
+
+
+class Kind(Protocol):
+    """A method by name: a dataclass whose fields are the options a setting can give it."""
+
+    about: ClassVar[About]
+
+    def build(self, setup: Setup) -> Method:
+        """Return the method for one run."""
+
+
+def moved(model: Params, steps: Mapping[str, npt.NDArray[np.floating]]) -> Params:
+    """Return ``model`` plus ``steps``, which may leave tensors out."""
+    return {
+        name: (value + steps[name]).astype(np.float32) if name in steps else value
+        for name, value in model.items()
+    }

@@ -3,8 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from aequa_flwr.methods.allocating import FairAllocation, shares_of_largest
+from aequa_flwr.allocation import FairAllocation, shares_of_largest
+from aequa_flwr.methods.method import About, Method, Setup
 
 # 0.3 and 6 * 0.05 are one level.
 _SLACK = 1e-9
@@ -12,7 +14,24 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class TrainingTime:
-    """Everybody trains only the part of the model that it has earned so far.
+    """Everybody trains only the part of the model that it has earned so far."""
+
+    about: ClassVar[About] = About(
+        title="Aequa",
+        says="Everybody trained only the part of the model it had earned so far.",
+        sub_networks=True,
+        usual={"p-min": 0.25, "contribution": "standalone", "allocation": "keep"},
+    )
+
+    def build(self, setup: Setup) -> Method:
+        """Return the method for one run."""
+        rules = Algorithm2(setup.ladder, setup.gamma, setup.nu, setup.ending)
+        return Method(self.about, rules.receives, rules.ends_with, rules.follow)
+
+
+@dataclass(frozen=True)
+class Algorithm2:
+    """The paper's Algorithm 2.
 
     A contribution moves by ``c <- gamma c + (1 - gamma) c_now``, and earns the width ``(c /
     largest) ^ nu``, rounded down to a level of ``ladder``, never below its first; the largest
@@ -32,8 +51,9 @@ class TrainingTime:
         """Return the width of the model that each of ``names`` receives this round.
 
         In the first round, when nobody has been assessed, all receive the widest: so begins
-        Algorithm 2. Who comes later begins with the narrowest, which is enough to be assessed by;
-        otherwise coming late and once would earn the full model, trained by the others.
+        Algorithm 2. A participant that joins late starts with the narrowest sub-model, which is
+        enough to be assessed by; otherwise joining late and once would earn the full model,
+        trained by the others.
         """
         earned = self._levels(contributions)
         unknown = 0 if contributions else -1
@@ -42,7 +62,10 @@ class TrainingTime:
     def follow(
         self, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]
     ) -> dict[str, float]:
-        """Return the contributions after a round; those of the absent stay, the first is taken."""
+        """Return the contributions after a round; those of absent participants stay.
+
+        The first contribution of a participant is taken as it is.
+        """
         contributions = dict(before)
         for name in present:
             if name in now:

@@ -1,5 +1,6 @@
-"""Reports: a RunRecord to tables, sentences, self-contained HTML pages, and files for others."""
+"""Reports: a run's record to tables, sentences, self-contained pages, and files for others."""
 
+from aequa_flwr.report.chart import Axis, Chart, Point, axis
 from aequa_flwr.report.comparing import (
     render_comparison_csv,
     render_comparison_markdown,
@@ -10,21 +11,31 @@ from aequa_flwr.report.formats import render_csv, render_json, render_markdown
 from aequa_flwr.report.page import render_page
 from aequa_flwr.report.personal import render_personal_page
 from aequa_flwr.report.picture import render_picture
+from aequa_flwr.report.room import about_room, room_of
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
     measure_rows,
     participant_columns,
     participant_rows,
+    pearson_text,
+    percent,
 )
 from aequa_flwr.report.words import verdict
 
 __all__ = [
     "MEASURE_COLUMNS",
+    "Axis",
+    "Chart",
     "Comparison",
+    "Point",
+    "about_room",
+    "axis",
     "compare_runs",
     "measure_rows",
     "participant_columns",
     "participant_rows",
+    "pearson_text",
+    "percent",
     "render_comparison_csv",
     "render_comparison_markdown",
     "render_comparison_page",
@@ -34,5 +45,6 @@ __all__ = [
     "render_page",
     "render_personal_page",
     "render_picture",
+    "room_of",
     "verdict",
 ]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from aequa_flwr.record import RunRecord
 from aequa_flwr.report.document import note, section, table
+from aequa_flwr.results import RunRecord
 
 # One bad node can fail every participant for a reason of its own; the page must stay readable.
 _MOST_LINES = 200

@@ -4,11 +4,12 @@ import shlex
 from collections.abc import Mapping
 from html import escape
 
-from aequa_flwr.config import RunConfig, Value
 from aequa_flwr.errors import UserError
-from aequa_flwr.record import RunRecord
+from aequa_flwr.methods import Value
 from aequa_flwr.report.document import folded, note, section, table
 from aequa_flwr.report.words import moment
+from aequa_flwr.results import RunRecord
+from aequa_flwr.settings import RunConfig
 
 # Settings that `aequa run` has an option for; the others are given with --set.
 _OPTIONS = (

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from html import escape
 
-from aequa_flwr.record import RunRecord
 from aequa_flwr.report.comparison import VALUE_COLUMNS, compare_runs, comparison_values
 from aequa_flwr.report.document import note, render_document, section
 from aequa_flwr.report.formats import csv_text, plain
+from aequa_flwr.results import RunRecord
 
 _TITLE = "Runs compared"
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aequa_flwr.config import RunConfig
-from aequa_flwr.record import RunRecord
-from aequa_flwr.report.baselines import method_name
+from aequa_flwr.report.method import about
 from aequa_flwr.report.tables import MISSING, pearson_text, percent
-from aequa_flwr.rewards import Measures
+from aequa_flwr.results import Measures, RunRecord
+from aequa_flwr.settings import RunConfig
 
 # Named by columns of their own; nothing that a result depends on.
 _ALWAYS = ("dataset", "partition", "method", "seed")
@@ -173,7 +172,7 @@ def _line(
         name,
         dataset,
         partition,
-        method if ":" in method else method_name(record),
+        method if ":" in method else about(record).title,
         str(config.get("seed", MISSING)),
         *(str(config.get(key, MISSING)) for key in keys),
     )

@@ -4,13 +4,13 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from aequa_flwr.record import RoundRecord, RunRecord
 from aequa_flwr.report.absence import listed
-from aequa_flwr.report.baselines import is_baseline
 from aequa_flwr.report.chart import Chart, Point, axis, figure
 from aequa_flwr.report.document import folded, table
+from aequa_flwr.report.method import about
 from aequa_flwr.report.tables import percent
 from aequa_flwr.report.words import count
+from aequa_flwr.results import RoundRecord, RunRecord
 
 _ACCURACY = "Accuracy"
 _PLACES = "Who is where on the curve"
@@ -19,7 +19,7 @@ _PLACES = "Who is where on the curve"
 def curve(record: RunRecord) -> str:
     """Return the accuracy of every width, with a dot wherever participants were placed."""
     levels = [(point.width, point.accuracy) for point in record.curve if point.accuracy is not None]
-    if not levels or is_baseline(record):
+    if not levels or not about(record).sub_networks:
         return ""
     placed: dict[tuple[float, float], list[str]] = defaultdict(list)
     for p in record.participants:
@@ -43,11 +43,11 @@ def curve(record: RunRecord) -> str:
     )
     legend = [("gains", "━━", "accuracy of a width"), ("placed", "●", "participants placed there")]
     drawing = chart.svg(description, marks)
-    about = (
+    caption = (
         "How accurate each part of the model is. A dot is a width that somebody was given; the "
         "larger, the more participants."
     )
-    return figure("What a width is worth", drawing, legend, about, more=_places(record, placed))
+    return figure("What a width is worth", drawing, legend, caption, more=_places(record, placed))
 
 
 def _places(record: RunRecord, placed: Mapping[Point, Sequence[str]]) -> str:
@@ -80,7 +80,7 @@ def training(record: RunRecord, note: str = "") -> str:
     )
     first, last = wide[0], wide[-1]
     lines = [(wide, "gains", "━━", "server's model")]
-    if not is_baseline(record):
+    if about(record).sub_networks:
         lines = [(wide, "gains", "━━", "widest width"), (narrow, "narrow", "╍╍", "narrowest width")]
     marks = [
         chart.dotted_line(
@@ -90,10 +90,10 @@ def training(record: RunRecord, note: str = "") -> str:
     ]
     description = (
         f"Accuracy on the validation data after each of {len(wide):,} rounds. "
-        f"{'Server' if is_baseline(record) else 'Widest'}: {percent(first[1])} after round "
-        f"{first[0]}, {percent(last[1])} after round {last[0]}."
+        f"{'Widest' if about(record).sub_networks else 'Server'}: {percent(first[1])} after "
+        f"round {first[0]}, {percent(last[1])} after round {last[0]}."
     )
-    if not is_baseline(record):
+    if about(record).sub_networks:
         description += f" Narrowest: {percent(narrow[0][1])}, then {percent(narrow[-1][1])}."
     legend = [(css, sign, name) for _, css, sign, name in lines]
     return figure("Training", chart.svg(description, marks), legend, note)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from aequa_flwr.record import ParticipantRecord, RunRecord
 from aequa_flwr.report.absence import ABSENCE_COLUMNS, absences, attendance
 from aequa_flwr.report.checking import rerun_command, resumptions
 from aequa_flwr.report.page import run_title
@@ -18,6 +17,7 @@ from aequa_flwr.report.tables import (
     participant_rows,
 )
 from aequa_flwr.report.words import about_measures, about_participants, verdict
+from aequa_flwr.results import ParticipantRecord, RunRecord
 
 # The version of the layout of ``render_json``.
 REPORT_SCHEMA = 1

@@ -7,10 +7,10 @@ from itertools import groupby, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from aequa_flwr.record import RunRecord
-from aequa_flwr.report.baselines import is_baseline
 from aequa_flwr.report.chart import Chart, Point, axis, figure
+from aequa_flwr.report.method import about
 from aequa_flwr.report.words import count
+from aequa_flwr.results import RunRecord
 
 _Floats = npt.NDArray[np.float64]
 
@@ -106,7 +106,7 @@ def unchanged(record: RunRecord) -> str:
     widths = {width for r in known for width in r.widths if width is not None}
     if len(widths) == 1:
         part = "the full model" if widths == {1.0} else f"width {widths.pop():.3f}"
-        whole = "a full model" if is_baseline(record) else part
+        whole = "a full model" if not about(record).sub_networks else part
         sentences.append(f"Everybody trained {whole} in every round it took part in.")
     return " ".join(sentences)
 

@@ -2,12 +2,11 @@
 
 from html import escape
 
-from aequa_flwr.record import RunRecord
 from aequa_flwr.report import figures, history
 from aequa_flwr.report.absence import who_was_missing
-from aequa_flwr.report.baselines import is_baseline, method_name
 from aequa_flwr.report.checking import how_to_check
 from aequa_flwr.report.document import note, render_document, section, table
+from aequa_flwr.report.method import about
 from aequa_flwr.report.scatter import rewards_against_contributions
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
@@ -22,6 +21,7 @@ from aequa_flwr.report.words import (
     moment,
     verdict,
 )
+from aequa_flwr.results import RunRecord
 
 # What a reader asks, and how the measure answers.
 _MEASURE_WORDS = {
@@ -103,7 +103,7 @@ def render_page(record: RunRecord) -> str:
 def run_title(record: RunRecord) -> str:
     """Return the method and the data set of a run."""
     dataset = record.data.dataset if record.data else record.config.get("dataset", "unknown data")
-    return f"{method_name(record)} run on {dataset}"
+    return f"{about(record).title} run on {dataset}"
 
 
 def _header(record: RunRecord, title: str) -> str:
@@ -140,7 +140,11 @@ def _measures(record: RunRecord) -> str:
     columns = (escape(name).replace(" (", "<br>(") for name in MEASURE_COLUMNS)
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     other = {} if record.contribution_unit == "accuracy" else _OTHER_UNIT_WORDS
-    words = {**_MEASURE_WORDS, **other, **(_BASELINE_WORDS if is_baseline(record) else {})}
+    words = {
+        **_MEASURE_WORDS,
+        **other,
+        **(_BASELINE_WORDS if not about(record).sub_networks else {}),
+    }
     body = "".join(
         f'<tr><th scope="row">{escape(words[name][0])} <span class="measure">{escape(name)}</span>'
         f"<small>{escape(words[name][1])}</small></th><td>{validation}</td><td>{held_out}</td>"

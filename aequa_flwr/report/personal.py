@@ -23,17 +23,16 @@ that is its own, such as its examples, it can work out the largest of those numb
 from collections.abc import Sequence
 from html import escape
 
-from aequa_flwr.config import method_kind
 from aequa_flwr.errors import UserError
-from aequa_flwr.record import HeldOutAccuracies, ParticipantRecord, RunRecord
+from aequa_flwr.options import kind_of
 from aequa_flwr.report.absence import rounds_text
-from aequa_flwr.report.baselines import about_baseline, is_baseline
 from aequa_flwr.report.chart import Chart, axis, figure
 from aequa_flwr.report.document import note, render_document, section, table
+from aequa_flwr.report.method import about
 from aequa_flwr.report.page import run_title
 from aequa_flwr.report.tables import MISSING, contribution_text, loses, percent
 from aequa_flwr.report.words import duration, moment
-from aequa_flwr.state import UNDELIVERED
+from aequa_flwr.results import UNDELIVERED, HeldOutAccuracies, ParticipantRecord, RunRecord
 
 # Beginnings of reasons that can be told without their rest, and how.
 _TOLD = {
@@ -86,7 +85,7 @@ def personal_verdict(record: RunRecord, own: ParticipantRecord) -> str:
     if own.width is None:
         ended = "" if record.status == "completed" else f"; the run is {record.status}"
         return f"{own.name} has no reward from this run{ended}."
-    reward = "a model of its own" if is_baseline(record) else _share(own.width)
+    reward = "a model of its own" if not about(record).sub_networks else _share(own.width)
     if own.reward_accuracy is None:
         return f"{own.name} receives {reward}; its accuracy was not measured."
     text = (
@@ -113,19 +112,19 @@ def _place(record: RunRecord, own: ParticipantRecord) -> str:
     if unit in ("examples", "fraction"):
         contribution = contribution_text(own.contribution, unit)
         known += _row("Contribution", _about_contribution(record), contribution)
-    if own.width is not None and not is_baseline(record):
-        about = "how much of the full model its reward is; 1 is all of it"
-        known += _row("Width", about, f"{own.width:.3f}")
+    if own.width is not None and about(record).sub_networks:
+        meaning = "how much of the full model its reward is; 1 is all of it"
+        known += _row("Width", meaning, f"{own.width:.3f}")
     if unit == "accuracy":
-        about, alone = _about_contribution(record), untouched.standalone_accuracy
-        rows += _measured("Contribution", about, own.contribution, alone)
+        meaning, alone = _about_contribution(record), untouched.standalone_accuracy
+        rows += _measured("Contribution", meaning, own.contribution, alone)
     else:
-        about = "how often what it trained without the others is right"
-        rows += _measured("Alone", about, own.standalone_accuracy, untouched.standalone_accuracy)
-    about = "how often its reward is right"
-    rows += _measured("Reward accuracy", about, own.reward_accuracy, untouched.reward_accuracy)
-    about = "the reward's accuracy less what it has alone, in percentage points"
-    rows += _measured("Gain", about, own.gain, untouched.gain, signed=True)
+        meaning = "how often what it trained without the others is right"
+        rows += _measured("Alone", meaning, own.standalone_accuracy, untouched.standalone_accuracy)
+    meaning = "how often its reward is right"
+    rows += _measured("Reward accuracy", meaning, own.reward_accuracy, untouched.reward_accuracy)
+    meaning = "the reward's accuracy less what it has alone, in percentage points"
+    rows += _measured("Gain", meaning, own.gain, untouched.gain, signed=True)
     place = section("Its place", f'<table class="measures">\n<tbody>\n{known}</tbody>\n</table>\n')
     if not rows:
         return place
@@ -140,26 +139,26 @@ def _place(record: RunRecord, own: ParticipantRecord) -> str:
         + note(
             "Accuracy counts each class the same. What is measured on the validation data may "
             "flatter, as the reward was chosen with it; on held-out data nothing was.",
-            about_baseline(record) if is_baseline(record) else "",
+            about(record).says if not about(record).sub_networks else "",
         ),
     )
 
 
-def _row(what: str, about: str, *values: str) -> str:
+def _row(what: str, meaning: str, *values: str) -> str:
     """Return a row with a cell for each value."""
     cells = "".join(f"<td>{escape(value)}</td>" for value in values)
-    return f'<tr><th scope="row">{what}<small>{escape(about)}</small></th>{cells}</tr>\n'
+    return f'<tr><th scope="row">{what}<small>{escape(meaning)}</small></th>{cells}</tr>\n'
 
 
 def _measured(
-    what: str, about: str, value: float | None, held_out: float | None, *, signed: bool = False
+    what: str, meaning: str, value: float | None, held_out: float | None, *, signed: bool = False
 ) -> str:
     texts = percent(value, signed=signed), percent(held_out, signed=signed)
-    return "" if texts == (MISSING, MISSING) else _row(what, about, *texts)
+    return "" if texts == (MISSING, MISSING) else _row(what, meaning, *texts)
 
 
 def _about_contribution(record: RunRecord) -> str:
-    method = method_kind(str(record.config.get("contribution", "standalone")))
+    method = kind_of(str(record.config.get("contribution", "standalone")))
     return {
         "accuracy": "what it brought, as the accuracy of a model that it trained alone",
         "examples": "what it brought, as the number of its examples",
@@ -217,7 +216,7 @@ def _problems(record: RunRecord, name: str) -> list[tuple[str, str]]:
 
 def _drawn_widths(record: RunRecord, trained: Sequence[tuple[int, float]]) -> str:
     """Return the widths it was trained at over the rounds, if they changed."""
-    if len({width for _, width in trained}) < 2 or is_baseline(record):
+    if len({width for _, width in trained}) < 2 or not about(record).sub_networks:
         return ""
     chart = Chart(
         axis("Round", [number for number, _ in trained], least_step=1, unit=""),

@@ -4,10 +4,10 @@ import io
 from typing import TYPE_CHECKING
 
 from aequa_flwr.errors import UserError
-from aequa_flwr.record import RunRecord
 from aequa_flwr.report.page import run_title
 from aequa_flwr.report.scatter import Placed, ideal_line, place_participants
 from aequa_flwr.report.tables import loses, pearson_text
+from aequa_flwr.results import RunRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,9 +1,9 @@
 """Whether the narrowest width was narrow enough for everybody to gain alike."""
 
 from aequa_flwr.allocation import Room, room_for_even_gains
-from aequa_flwr.record import RunRecord
-from aequa_flwr.report.baselines import is_baseline
+from aequa_flwr.report.method import about
 from aequa_flwr.report.tables import percent
+from aequa_flwr.results import RunRecord
 
 # From here on rewards follow contributions very closely: nothing is gained by more room.
 CLOSE = 0.95
@@ -21,7 +21,7 @@ def room_of(record: RunRecord) -> Room | None:
     Contributions that are no accuracies are laid along the curve, which always has room then.
     """
     comparable = chosen_by_accuracy(record) and record.contribution_unit == "accuracy"
-    if is_baseline(record) or not comparable:
+    if not about(record).sub_networks or not comparable:
         return None
     levels = [point.accuracy for point in record.curve if point.accuracy is not None]
     brought = [p.contribution for p in record.participants if p.contribution is not None]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from aequa_flwr.contribution import Unit
-from aequa_flwr.record import ParticipantRecord, RunRecord
 from aequa_flwr.report.chart import Axis, Chart, Point, axis, figure
 from aequa_flwr.report.tables import contribution_text, loses, pearson_text, percent
 from aequa_flwr.report.words import count
+from aequa_flwr.results import ParticipantRecord, RunRecord
 
 # From how many participants on dots are small and faint.
 _CROWD = 300

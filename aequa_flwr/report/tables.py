@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 
 from aequa_flwr.contribution import Unit
-from aequa_flwr.record import ParticipantRecord, RunRecord
-from aequa_flwr.report.baselines import is_baseline
-from aequa_flwr.rewards import Measures
+from aequa_flwr.report.method import about
+from aequa_flwr.results import Measures, ParticipantRecord, RunRecord
 
 MEASURE_COLUMNS = ("Measure", "Validation (tuned on)", "Held-out (nothing chosen on)")
 MISSING = "\N{EN DASH}"
@@ -80,7 +79,7 @@ def _participant_table(record: RunRecord) -> list[tuple[str, list[str]]]:
     ]
     if shows_alone(record):
         columns.append(("Alone", [percent(p.standalone_accuracy) for p in people]))
-    if not is_baseline(record):
+    if about(record).sub_networks:
         widths = [MISSING if p.width is None else f"{p.width:.3f}" for p in people]
         columns.append(("Width", widths))
     rewards = [p.reward_accuracy for p in people]
@@ -119,7 +118,9 @@ def measure_rows(record: RunRecord) -> list[tuple[str, str, str]]:
     left_out = set()
     if comparable or all(m.standalone_pearson is None for m in known):
         left_out.add("Pearson (alone)")
-    if is_baseline(record) or (comparable and not any(m.accuracy is None for m in known)):
+    if not about(record).sub_networks or (
+        comparable and not any(m.accuracy is None for m in known)
+    ):
         left_out.add("Pearson (width)")
     validation, held_out = _measure_column(record.measures), _measure_column(record.held_out)
     return [

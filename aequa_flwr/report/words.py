@@ -4,11 +4,10 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from aequa_flwr.record import ParticipantRecord, RunRecord
-from aequa_flwr.report.baselines import about_baseline, is_baseline
+from aequa_flwr.report.method import about
 from aequa_flwr.report.room import CLOSE, about_room, chosen_by_accuracy
 from aequa_flwr.report.tables import loses, pearson_text, shows_alone
-from aequa_flwr.rewards import Measures
+from aequa_flwr.results import Measures, ParticipantRecord, RunRecord
 
 # From which correlation on which words; below the last, rewards do not follow contributions.
 _CLOSENESS = ((CLOSE, "very closely"), (0.8, "closely"), (0.5, "loosely"))
@@ -137,8 +136,8 @@ def about_participants(record: RunRecord) -> str:
     """Return what the columns of the participants' table mean in this run, as plain text."""
     width = "Width: how much of the full model its reward is."
     how = _REWARDING.get(str(record.config.get("reward")), "")
-    if is_baseline(record):
-        width, how = "", about_baseline(record)
+    if not about(record).sub_networks:
+        width, how = "", about(record).says
     sentences = [
         f"Contribution: {_about_contribution(record)}",
         width,

@@ -1,13 +1,17 @@
-"""Slimmable networks: what a width is, layers that run at any, sub-networks in and out."""
+"""Slimmable networks: what a width is, and sub-networks taken out of full ones and put back."""
 
-from aequa_flwr.slim.subnet import NDArray, Params, embed, extract
+from aequa_flwr.slim.subnet import NDArray, Params, embed, extract, stack_updates
 from aequa_flwr.slim.width import (
     Axis,
+    BnRows,
     Layout,
     Layouts,
-    Levels,
+    bn_rows_held,
+    channel_counts,
     channels,
     distinct_widths,
+    is_switchable,
+    ladder_of,
     prefix,
     shape_at,
     widest_below,
@@ -15,16 +19,21 @@ from aequa_flwr.slim.width import (
 
 __all__ = [
     "Axis",
+    "BnRows",
     "Layout",
     "Layouts",
-    "Levels",
     "NDArray",
     "Params",
+    "bn_rows_held",
+    "channel_counts",
     "channels",
     "distinct_widths",
     "embed",
     "extract",
+    "is_switchable",
+    "ladder_of",
     "prefix",
     "shape_at",
+    "stack_updates",
     "widest_below",
 ]

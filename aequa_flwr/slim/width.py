@@ -42,7 +42,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Levels:
+class BnRows:
     """A tensor's first axis with one row for each level of a ladder: switchable BatchNorm.
 
     A sub-network holds the rows of the levels up to its own width.
@@ -61,7 +61,7 @@ class Levels:
 
 
 # One entry per axis; a number is the size of one that never shrinks (inputs, classes, kernel).
-Layout = tuple[Axis | Levels | int, ...]
+Layout = tuple[Axis | BnRows | int, ...]
 Layouts = Mapping[str, Layout]
 
 
@@ -76,20 +76,20 @@ def shape_at(layout: Layout, width: float = 1.0) -> tuple[int, ...]:
 
 
 def is_switchable(layout: Layout) -> bool:
-    """Whether a tensor has a row for each level."""
-    return bool(layout) and isinstance(layout[0], Levels)
+    """Whether a tensor has a row of BatchNorm for each level."""
+    return bool(layout) and isinstance(layout[0], BnRows)
 
 
-def levels_held(layouts: Layouts, width: float) -> int:
-    """Return how many levels of BatchNorm a sub-network of ``width`` holds; 0 without any."""
+def bn_rows_held(layouts: Layouts, width: float) -> int:
+    """Return how many rows of BatchNorm a sub-network of ``width`` holds; 0 without any."""
     ladder = ladder_of(layouts)
-    return 0 if ladder is None else Levels(ladder).extent(width)
+    return 0 if ladder is None else BnRows(ladder).extent(width)
 
 
 def ladder_of(layouts: Layouts) -> tuple[float, ...] | None:
     """Return the ladder that all of a network's widths must come from; None if it has none."""
     for layout in layouts.values():
-        if layout and isinstance(layout[0], Levels):
+        if layout and isinstance(layout[0], BnRows):
             return layout[0].ladder
     return None
 

@@ -1,4 +1,4 @@
-"""Training: local (random-width training), evaluate (accuracy at widths), compute (devices)."""
+"""Training: local training at random widths, many participants on one node, and measuring."""
 
 from aequa_flwr.training.augment import check_augmentation
 from aequa_flwr.training.behaviour import flip_labels
@@ -9,9 +9,11 @@ from aequa_flwr.training.compute import (
     choose_compute,
     keep_memory,
     limit_threads,
+    same_threads,
 )
 from aequa_flwr.training.evaluate import balanced_accuracies
 from aequa_flwr.training.footprint import saved_bytes
+from aequa_flwr.training.hosting import Host, place
 from aequa_flwr.training.local import (
     LocalPlan,
     LocalResult,
@@ -20,14 +22,17 @@ from aequa_flwr.training.local import (
     scheduled_rate,
     train_locally,
 )
-from aequa_flwr.training.server_data import Measured, ServerData
+from aequa_flwr.training.mixtures import Floats, Mixtures
+from aequa_flwr.training.server_data import ServerData
 
 __all__ = [
     "Compute",
     "DeviceError",
+    "Floats",
+    "Host",
     "LocalPlan",
     "LocalResult",
-    "Measured",
+    "Mixtures",
     "Resident",
     "ServerData",
     "TrainingError",
@@ -37,6 +42,8 @@ __all__ = [
     "flip_labels",
     "keep_memory",
     "limit_threads",
+    "place",
+    "same_threads",
     "sandwich_loss",
     "saved_bytes",
     "scheduled_rate",

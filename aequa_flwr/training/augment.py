@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aequa_flwr.data.schema import Schema
+from aequa_flwr.data import Schema
 from aequa_flwr.errors import UserError
 
 _PADDING = 4

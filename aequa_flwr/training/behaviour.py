@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from aequa_flwr.forms import Spec
-from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.options import Spec
+from aequa_flwr.slim import NDArray, Params
 from aequa_flwr.training.compute import Resident
 
 

@@ -4,8 +4,7 @@ from collections.abc import Collection
 
 import torch
 
-from aequa_flwr.slim.layers import SlimBatchNorm2d
-from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.networks import SlimBatchNorm2d, SlimNetwork
 from aequa_flwr.training.compute import Compute, Resident
 
 _BATCH = 256
@@ -17,18 +16,18 @@ def calibrate(
 ) -> None:
     """Give the level of ``width`` the statistics of ``data``: the mean over batches of inputs.
 
-    A level that is not in ``trained`` also gets the affine terms of the nearest that is, the
+    A level whose row is not in ``trained`` also gets the affine terms of the nearest that is, the
     wider one of two as near: its channels begin with those of this level. Labels are not looked
     at, and nothing else of the network changes.
     """
     norms = [layer for layer in network.modules() if isinstance(layer, SlimBatchNorm2d)]
     usual = [norm.momentum for norm in norms]
     for norm in norms:
-        level = norm.levels.extent(width) - 1
-        nearest = min(trained, key=lambda other: (abs(other - level), -other), default=level)
-        size = norm.axis.extent(norm.levels.ladder[min(level, nearest)])
+        row = norm.bn_rows.extent(width) - 1
+        nearest = min(trained, key=lambda other: (abs(other - row), -other), default=row)
+        size = norm.axis.extent(norm.bn_rows.ladder[min(row, nearest)])
         for affine in (norm.weight, norm.bias):
-            affine[level, :size] = affine[nearest, :size]
+            affine[row, :size] = affine[nearest, :size]
     network.train()
     for step, start in enumerate(range(0, len(data), _BATCH), start=1):
         for norm in norms:

@@ -1,15 +1,15 @@
 """Where tensors live and in what precision: the only place that knows about devices."""
 
 import ctypes
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from aequa_flwr.data.examples import Examples, Indices
-from aequa_flwr.data.schema import Kind, Schema
+from aequa_flwr.data import CLASSIFICATION, Examples, Indices, Kind, Schema, Task, task_of
 from aequa_flwr.errors import UserError
 
 
@@ -24,7 +24,7 @@ class Resident:
     Raw bytes are a quarter of the inputs, and on the CPU they are the mapped pages of a file
     that all processes share: a participant there is a list of ``rows``, not a copy.
     ``shift`` and ``scale`` are those of one example, ready to broadcast; where nothing is to be
-    ``normalised`` they are 0 and 1.
+    ``normalised`` they are 0 and 1. ``task`` is what is learnt from them.
     """
 
     x: Tensor
@@ -34,6 +34,7 @@ class Resident:
     shift: Tensor
     scale: Tensor
     normalised: bool = True
+    task: Task = CLASSIFICATION
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -93,6 +94,7 @@ class Compute:
             torch.tensor(schema.mean or (0.0,), device=self.device).view(axes),
             torch.tensor(schema.std or (1.0,), device=self.device).view(axes),
             normalised=bool(schema.mean or schema.std),
+            task=task_of(schema),
         )
 
 
@@ -121,6 +123,16 @@ def limit_threads(count: int) -> None:
     another order: the same record for any placement needs the same number everywhere.
     """
     torch.set_num_threads(count)
+
+
+@contextmanager
+def same_threads() -> Iterator[None]:
+    """Give torch the threads back that it had before, in a process that is not ours alone."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def keep_memory() -> None:

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from aequa_flwr.data.schema import Schema
-from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.data import Schema
+from aequa_flwr.slim.networks import SlimNetwork
 from aequa_flwr.training.local import sandwich_loss
 
 

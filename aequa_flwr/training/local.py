@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.subnet import NDArray, Params
-from aequa_flwr.slim.width import levels_held
+from aequa_flwr.data import CLASSIFICATION, Task
+from aequa_flwr.slim import NDArray, Params, bn_rows_held
+from aequa_flwr.slim.networks import SlimNetwork
 from aequa_flwr.training.augment import crop_and_flip
 from aequa_flwr.training.compute import Compute, Resident
 from aequa_flwr.training.sgd import Momentum
@@ -47,12 +46,12 @@ class LocalPlan:
 class LocalResult:
     """The trained sub-network's parameters, and the mean loss of its wide passes.
 
-    ``levels`` are those whose BatchNorm was trained; without BatchNorm there are none.
+    ``bn_rows`` are the rows of BatchNorm that were trained; without BatchNorm there are none.
     """
 
     params: dict[str, NDArray]
     loss: float
-    levels: tuple[int, ...] = ()
+    bn_rows: tuple[int, ...] = ()
 
 
 def scheduled_rate(rate: float, schedule: str, server_round: int, rounds: int) -> float:
@@ -97,7 +96,7 @@ def train_locally(
             widths.add(narrow or width)
             with _normalisable(network, y), compute.autocast():
                 loss, wide_loss = sandwich_loss(
-                    network, x, y, width, narrow, distillation=plan.distillation
+                    network, x, y, width, narrow, task=data.task, distillation=plan.distillation
                 )
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             if plan.clip_norm:
@@ -109,8 +108,8 @@ def train_locally(
     if not math.isfinite(loss_sum):
         raise TrainingError("the loss is no longer a finite number; lower the learning rate")
     layouts = network.layouts
-    levels = {levels_held(layouts, w) - 1 for w in widths} if network.has_levels else ()
-    return LocalResult(network.dump(width), loss_sum / num_steps, tuple(sorted(levels)))
+    bn_rows = {bn_rows_held(layouts, w) - 1 for w in widths} if network.has_batch_norm else ()
+    return LocalResult(network.dump(width), loss_sum / num_steps, tuple(sorted(bn_rows)))
 
 
 @contextmanager
@@ -119,7 +118,7 @@ def _normalisable(network: SlimNetwork, y: Tensor) -> Iterator[None]:
     try:
         yield
     except ValueError as error:  # torch: "Expected more than 1 value per channel"
-        if not network.has_levels or len(y) > 1:
+        if not network.has_batch_norm or len(y) > 1:
             raise
         raise TrainingError(
             "BatchNorm cannot normalise a single example; the participant needs two, and "
@@ -134,20 +133,21 @@ def sandwich_loss(
     width: float,
     narrow: float | None,
     *,
+    task: Task = CLASSIFICATION,
     distillation: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return (wide + narrow, wide) cross-entropy of one batch; the gradients accumulate.
+    """Return (wide + narrow, wide) loss of one batch; the gradients accumulate.
 
     The one-pass form: both widths share the first two layers. ``narrow`` None is the wide
     pass alone.
     """
     if narrow is None:
-        wide_loss = F.cross_entropy(network(x, width), y)
+        wide_loss = task.loss(network(x, width), y)
         return wide_loss, wide_loss
     narrow_logits, wide_logits = network.forward_nested(x, (narrow, width))
-    wide_loss = F.cross_entropy(wide_logits, y)
-    target = wide_logits.detach().softmax(dim=1) if distillation else y
-    return wide_loss + F.cross_entropy(narrow_logits, target), wide_loss
+    wide_loss = task.loss(wide_logits, y)
+    target = task.soften(wide_logits) if distillation else y
+    return wide_loss + task.loss(narrow_logits, target), wide_loss
 
 
 def _steps(
@@ -161,7 +161,7 @@ def _steps(
     order = rng.permutation(num_examples)
     starts = list(range(0, num_examples, plan.batch_size))
     # BatchNorm cannot normalise one example: a single last one joins the batch before it.
-    if num_examples % plan.batch_size == 1 and len(starts) > 1 and network.has_levels:
+    if num_examples % plan.batch_size == 1 and len(starts) > 1 and network.has_batch_norm:
         starts.pop()
     stops = [*starts[1:], num_examples]
     draws = None if plan.p_min is None else network.draw(rng, plan.p_min, width, len(starts))

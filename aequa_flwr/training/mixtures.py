@@ -6,16 +6,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from aequa_flwr.data.examples import Indices
-from aequa_flwr.slim.layers import CHANNELWISE
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.plain import PlainLayer
-from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.data import Indices
+from aequa_flwr.slim import NDArray, Params
+from aequa_flwr.slim.networks import CHANNELWISE, PlainLayer, SlimNetwork
 from aequa_flwr.training.compute import Compute, Resident
-from aequa_flwr.training.evaluate import mean_recalls
 
 Floats = npt.NDArray[np.float64]
 
@@ -64,22 +60,23 @@ class Mixtures:
 
     @torch.inference_mode()
     def score(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return balanced accuracies in [0, 1] and mean cross-entropies in nats, (K,) each.
+        """Return the task's scores in [0, 1] and mean losses, (K,) each.
 
         Model k is what was received plus the updates weighted by row k of ``weights`` (K, n):
         zeros are the received model, a single 1 is the model of one participant. With weights
         that are not negative and add up to at most 1, BatchNorm's variances stay positive.
         A row's result does not depend on the other rows.
         """
-        accuracies: list[float] = []
+        task = self._data.task
+        scores: list[float] = []
         losses: list[float] = []
         step = self._models.count
         for start in range(0, len(weights), step):
             chunk = self._logits(weights[start : start + step])
-            correct = torch.stack([logits.argmax(1) == self._labels for logits in chunk])
-            accuracies += mean_recalls(correct, self._labels)
-            losses += [float(F.cross_entropy(logits.double(), self._labels)) for logits in chunk]
-        return np.array(accuracies), np.array(losses)
+            marks = torch.stack([task.mark(outputs, self._labels) for outputs in chunk])
+            scores += task.score(marks, self._labels)
+            losses += [float(task.loss(outputs.double(), self._labels)) for outputs in chunk]
+        return np.array(scores), np.array(losses)
 
     def _logits(self, weights: Floats) -> list[Tensor]:
         """Return the logits (examples, classes) of some of the models, on the CPU."""

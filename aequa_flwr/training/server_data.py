@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.subnet import NDArray, Params
+from aequa_flwr.results import Measured
+from aequa_flwr.slim import NDArray, Params
+from aequa_flwr.slim.networks import SlimNetwork
 from aequa_flwr.training.calibrate import calibrate
 from aequa_flwr.training.compute import Compute, Resident
 from aequa_flwr.training.evaluate import balanced_accuracies
@@ -15,14 +16,6 @@ from aequa_flwr.training.mixtures import Mixtures
 
 Floats = npt.NDArray[np.float64]
 Score = Callable[[Floats], tuple[Floats, Floats]]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Balanced accuracy of one model on the validation data and, if there is any, held-out."""
-
-    validation: float
-    held_out: float | None
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,7 @@ class ServerData:
     ) -> dict[str, NDArray]:
         """Return ``params`` with BatchNorm statistics of ``widths`` from the validation inputs.
 
-        ``trained`` are the levels that somebody trained.
+        ``trained`` are the rows of BatchNorm that somebody trained.
         """
         self.network.load(params)
         for width in widths:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aequa_flwr.report import render_page
 from tests.browser.chromium import Tab, browser, find_chromium
-from tests.unit.report_records import CASES
+from tests.unit.report.records import CASES
 
 _REPEATS = 5
 

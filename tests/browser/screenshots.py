@@ -11,8 +11,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from aequa_flwr.record import load_record
 from aequa_flwr.report import render_page, render_personal_page
+from aequa_flwr.results import load_record
 from tests.browser.chromium import browser, find_chromium
 
 _DESKTOP, _PHONE = 1280, 390

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from aequa_flwr.record import RunRecord
 from aequa_flwr.report import render_comparison_page, render_page, render_personal_page
+from aequa_flwr.results import RunRecord
 from tests.browser.chromium import Tab, browser, find_chromium
-from tests.unit.report_records import CASES, make_record
+from tests.unit.report.records import CASES, make_record
 
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from aequa_flwr.cli.federation import choose_port
+from aequa_flwr.deployment import choose_port
 
 ROOT = Path(__file__).parents[2]
 AEQUA = Path(sys.executable).parent / "aequa"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aequa_flwr.cli.federation import choose_port, stop_carriers
+from aequa_flwr.deployment import choose_port, stop_carriers
 from tests.e2e.conftest import AEQUA, clean_environment, run_aequa
 
 HOST = "127.0.0.1"

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aequa_flwr.cli.federation import write_app
-from aequa_flwr.config import RunConfig
 from aequa_flwr.data import save_schema
+from aequa_flwr.deployment.processes import write_app
 from aequa_flwr.rewards import load_card, load_reward
+from aequa_flwr.settings import RunConfig
 from tests.e2e.conftest import run_aequa
 from tests.e2e.deployed import Deployed, deploy
 from tests.integration.in_process import run_in_process
@@ -26,6 +26,23 @@ SETTINGS: dict[str, Any] = {
     "dataset": "arrays", "network": "small-cnn", "participants": 3, "rounds": 2,
     "learning_rate": 0.05, "held_out_fraction": 0.0,
 }  # fmt: skip
+
+# What the ClientApp says when it joins, as a node of protocol 1 would say it.
+OLD_NODE = """
+
+from dataclasses import replace
+
+from aequa_flwr.federation import node
+
+encode = node.encode_joined
+
+
+def encode_old(joined):
+    return encode(replace(joined, protocol=1) if {0!r} in joined.num_examples else joined)
+
+
+node.encode_joined = encode_old
+"""
 
 
 @dataclass
@@ -186,10 +203,8 @@ def test_a_node_of_another_version_is_refused_and_the_others_go_on(both: Both) -
     write_app(app, config)
     # The code of a run travels with it, so an old node is one whose part of it says so.
     client = app / "client_app" / "app.py"
-    text = client.read_text(encoding="utf-8")
-    spoken = f"keeps=keeps, protocol=1 if {old!r} in hosted else wire.PROTOCOL_VERSION)"
-    assert "keeps=keeps)" in text
-    client.write_text(text.replace("keeps=keeps)", spoken), encoding="utf-8")
+    with client.open("a", encoding="utf-8") as file:
+        file.write(OLD_NODE.format(old))
     subprocess.run(["flwr", "run", app, "aequa"], env=federation.operator_env(), check=True)
     deadline = time.monotonic() + 240
     record: dict[str, Any] = {"status": "running"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aequa_flwr.cli.federation import choose_port
+from aequa_flwr.deployment import choose_port
 from tests.e2e.conftest import record_of, run_aequa
 from tests.integration.in_process import without_times
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from aequa_flwr.config import DataSpec
-from aequa_flwr.data import federated_data
-from aequa_flwr.forms import Spec, read_partition
+from aequa_flwr.data import DataSpec, federated_data, read_partition
+from aequa_flwr.options import Spec
 from aequa_flwr.rewards import load_card, load_reward
 from tests.e2e.conftest import run_aequa
 

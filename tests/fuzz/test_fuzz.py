@@ -21,14 +21,30 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from aequa_flwr import wire
-from aequa_flwr.checkpoint import CheckpointError, Checkpoints, _checksum, load_checkpoint
-from aequa_flwr.config import RunConfig
 from aequa_flwr.data import Schema
-from aequa_flwr.rewards import RewardCard, RewardError, load_card, load_reward, save_reward
+from aequa_flwr.federation import (
+    AloneReply,
+    Joined,
+    RewardReply,
+    RewardTask,
+    RoundTask,
+    codec,
+    decode_asked,
+    messages,
+    reading,
+)
+from aequa_flwr.rewards import RewardCard, load_card, load_reward, save_reward
+from aequa_flwr.rewards.reward import RewardError
+from aequa_flwr.server.checkpoint import (
+    _VERSION,
+    CheckpointError,
+    Checkpoints,
+    _checksum,
+    load_checkpoint,
+)
+from aequa_flwr.settings import RunConfig
 from aequa_flwr.slim.networks import build_network
-from tests.unit.test_checkpoint import FULL
-from tests.unit.test_wire import COMMON, LAYOUTS, awaited, params, part_of, with_common
+from tests.fuzz.samples import FULL, INDIVIDUAL_WIDTH, LAYOUTS, awaited, params, part_of
 
 INPUTS = int(os.environ.get("AEQUA_FUZZ", "100"))
 FUZZED = settings(
@@ -54,36 +70,36 @@ def _little_memory() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-TASK = wire.RoundTask(3, {"a": 0.5, "b": 1.0}, params(1), COMMON)
+TASK = RoundTask(3, {"a": 0.5, "b": 1.0}, params(1), INDIVIDUAL_WIDTH)
 ASKED = {"a": 0.5, "b": 1.0}
 # What each decoder is for, made anew each time as the fuzzer damages it.
 MESSAGES: dict[str, tuple[Callable[[], RecordDict], Callable[[RecordDict], object]]] = {
-    "joined": (lambda: wire.encode_joined(wire.Joined({"a": 3}, "s")), wire.decode_joined),
-    "refusal": (lambda: wire.encode_refusal("no"), wire.decode_refusal),
+    "joined": (lambda: codec.encode_joined(Joined({"a": 3}, "s")), codec.decode_joined),
+    "refusal": (lambda: codec.encode_refusal("no"), codec.decode_refusal),
     "alone task": (
-        lambda: wire.encode_alone_task(wire.AloneTask(("a",), params(1))),
-        wire.decode_alone_task,
+        lambda: codec.encode_alone_task(messages.AloneTask(("a",), params(1))),
+        codec.decode_alone_task,
     ),
     "alone reply": (
-        lambda: wire.encode_alone_reply(wire.AloneReply({"a": params(1)}, {"b": "no"})),
-        lambda content: wire.decode_alone_reply(content, LAYOUTS),
+        lambda: codec.encode_alone_reply(AloneReply({"a": params(1)}, {"b": "no"})),
+        lambda content: codec.decode_alone_reply(content, LAYOUTS),
     ),
-    "round task": (lambda: wire.encode_round_task(TASK), wire.decode_round_task),
+    "round task": (lambda: codec.encode_round_task(TASK), codec.decode_round_task),
     "round part of one": (
-        lambda: wire.encode_round_part(3, part_of({"a": 0.5})),
-        lambda content: wire.decode_round_part(content, awaited({"a": 0.5}, common=COMMON)),
+        lambda: codec.encode_round_part(part_of({"a": 0.5})),
+        lambda content: decode_asked(content, awaited({"a": 0.5})),
     ),
     "round part of two": (
-        lambda: wire.encode_round_part(3, with_common(ASKED)),
-        lambda content: wire.decode_round_part(content, awaited(ASKED, common=COMMON)),
+        lambda: codec.encode_round_part(part_of(ASKED)),
+        lambda content: decode_asked(content, awaited(ASKED)),
     ),
     "reward task": (
-        lambda: wire.encode_reward_task(wire.RewardTask("{}", params(1))),
-        wire.decode_reward_task,
+        lambda: codec.encode_reward_task(RewardTask("{}", params(1))),
+        codec.decode_reward_task,
     ),
     "reward reply": (
-        lambda: wire.encode_reward_reply(wire.RewardReply("x")),
-        wire.decode_reward_reply,
+        lambda: codec.encode_reward_reply(RewardReply("x")),
+        codec.decode_reward_reply,
     ),
 }
 
@@ -149,7 +165,7 @@ def damage(draw: Draw, content: RecordDict) -> None:
     elif what == "drop" and len(content):
         del content[draw(st.sampled_from(sorted(content)))]
     elif what == "add":
-        content[draw(st.sampled_from(["aequa", "params", "model.0", "common.0", "x"]))] = draw(
+        content[draw(st.sampled_from(["aequa", "params", "model.0", "individual.0", "x"]))] = draw(
             st.sampled_from([ArrayRecord(), ConfigRecord()])
         )
     elif what == "swap" and len(arrays) > 1:
@@ -174,7 +190,7 @@ def test_a_damaged_message_is_refused(name: str, data: st.DataObject) -> None:
     content = make()
     for _ in range(data.draw(st.integers(1, 4))):
         damage(data.draw, content)
-    assert len(refusal(wire.WireError, decode, content)) < _LONGEST
+    assert len(refusal(reading.WireError, decode, content)) < _LONGEST
 
 
 @pytest.mark.parametrize("name", MESSAGES)
@@ -188,7 +204,7 @@ def test_damaged_bytes_of_a_message_are_refused(name: str, data: st.DataObject) 
         content = recorddict_from_proto(ProtoRecordDict.FromString(raw))
     except Exception:  # Flower's own refusal, which never reaches us
         return
-    assert len(refusal(wire.WireError, decode, content)) < _LONGEST
+    assert len(refusal(reading.WireError, decode, content)) < _LONGEST
 
 
 def mutated(draw: Draw, raw: bytes) -> bytes:
@@ -261,7 +277,7 @@ def test_a_checkpoint_with_a_right_checksum_and_a_wrong_state(
     content = replaced(data.draw, json.loads(tensors["run"].tobytes()))
     tensors["run"] = np.frombuffer(json.dumps(content).encode(), np.uint8)
     path = files / "wrong.safetensors"
-    save_file(tensors, path, {"version": "1", "sha256": _checksum(tensors)})
+    save_file(tensors, path, {"version": str(_VERSION), "sha256": _checksum(tensors)})
     assert len(refusal(CheckpointError, load_checkpoint, path)) < _LONGEST
 
 

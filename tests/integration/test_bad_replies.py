@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from flwr.app import Array, Error, Message
 
-from aequa_flwr import wire
-from aequa_flwr.checkpoint import load_checkpoint
 from aequa_flwr.errors import UserError
+from aequa_flwr.federation import TRAIN_ROUND
+from aequa_flwr.server import load_checkpoint
 from tests.integration.in_process import InProcessGrid, record_of, run_in_process, without_times
 
 # One participant on each node, as in a deployed federation.
@@ -29,7 +29,7 @@ def faulty(fault: Fault, rounds: tuple[int, ...] = (2,)) -> type[InProcessGrid]:
         def answer(self, message: Message) -> Message:
             reply = super().answer(message)
             meta = message.metadata
-            hit = meta.dst_node_id == BAD_NODE and meta.message_type == wire.TRAIN_ROUND
+            hit = meta.dst_node_id == BAD_NODE and meta.message_type == TRAIN_ROUND
             if hit and int(meta.group_id) in rounds:
                 fault(reply)
             return reply
@@ -161,7 +161,7 @@ def test_who_is_refused_again_and_again_is_set_aside(tmp_path: Path) -> None:
     assert record["status"] == "completed"
     reasons = [(f["server_round"], f["reason"]) for f in record["failures"]]
     assert [server_round for server_round, _ in reasons] == [1, 2, 3, 3]
-    assert (3, "it was refused 3 times in a row and is set aside") in reasons
+    assert (3, "it was refused 3 times in a row and is dropped") in reasons
     # It was assessed before, and keeps what that earned it.
     line = record["participants"][2]
     assert line["contribution"] is not None
@@ -174,7 +174,7 @@ def test_being_away_sets_nobody_aside(tmp_path: Path) -> None:
     class Away(InProcessGrid):
         def answer(self, message: Message) -> Message:
             meta = message.metadata
-            hit = meta.dst_node_id == BAD_NODE and meta.message_type == wire.TRAIN_ROUND
+            hit = meta.dst_node_id == BAD_NODE and meta.message_type == TRAIN_ROUND
             if hit and int(meta.group_id) < 4:
                 return Message(Error(code=5, reason="Node Unavailable"), reply_to=message)
             return super().answer(message)

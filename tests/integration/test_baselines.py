@@ -7,8 +7,8 @@ import pytest
 from flwr.app import Message, RecordDict
 
 from aequa_flwr.errors import UserError
+from aequa_flwr.federation import TRAIN_ALONE, TRAIN_ROUND
 from aequa_flwr.rewards import load_card, load_reward
-from aequa_flwr.wire import TRAIN_ALONE, TRAIN_ROUND
 from tests.integration.in_process import InProcessGrid, record_of, run_in_process, without_times
 
 SMALL: dict[str, Any] = {"participants": 4, "rounds": 2, "measure_alone": True}
@@ -178,7 +178,7 @@ def test_accuracies_of_a_run_with_other_settings_are_refused(
 def test_accuracies_of_a_run_without_any_are_refused(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"participants": 4, "rounds": 1, "contribution": "data-size"}
     run_in_process(tmp_path / "one", num_nodes=1, **settings)
-    with pytest.raises(UserError, match="no completed run with standalone accuracies"):
+    with pytest.raises(UserError, match="is not a completed run with standalone accuracies"):
         run_in_process(
             tmp_path / "two", num_nodes=1, standalone_from=str(tmp_path / "one"), **settings
         )

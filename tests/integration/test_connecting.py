@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from aequa_flwr.cli.federation import Connection, user_environment
 from aequa_flwr.deployment import Plan, certificates, connection_check, init_federation
 from aequa_flwr.deployment.inspection import UnreachableError
+from aequa_flwr.deployment.processes import Connection, user_environment
 from aequa_flwr.errors import UserError
 
 HOST = "127.0.0.1"

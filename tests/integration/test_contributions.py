@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aequa_flwr import wire
 from aequa_flwr.contribution import METHODS
 from aequa_flwr.errors import UserError
+from aequa_flwr.federation import TRAIN_ROUND, decode_round_task
 from aequa_flwr.rewards import load_card, load_reward
+from aequa_flwr.server.steps import RunFailedError
+from aequa_flwr.slim import shape_at
 from aequa_flwr.slim.networks import build_network
-from aequa_flwr.slim.width import shape_at
-from aequa_flwr.strategy import RunFailedError
 from tests.integration.in_process import InProcessGrid, record_of, run_in_process, without_times
 
 SMALL: dict[str, Any] = {"rounds": 3, "participants": 5, "partition": "quantity-skew:0.3,2"}
@@ -95,8 +95,8 @@ class Recording(InProcessGrid):
     """Keeps what each participant was sent, as the arrays of the message."""
 
     def answer(self, message: Any) -> Any:
-        if message.metadata.message_type == wire.TRAIN_ROUND:
-            task = wire.decode_round_task(message.content)
+        if message.metadata.message_type == TRAIN_ROUND:
+            task = decode_round_task(message.content)
             self.__dict__.setdefault("tasks", []).append(task)
         return super().answer(message)
 

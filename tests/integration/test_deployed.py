@@ -10,8 +10,8 @@ from flwr.app import Message
 
 from aequa_flwr.data import load_schema
 from aequa_flwr.errors import UserError
+from aequa_flwr.federation import REWARD
 from aequa_flwr.rewards import load_card, load_reward
-from aequa_flwr.wire import REWARD
 from tests.integration.in_process import InProcessGrid, record_of, run_in_process
 from tests.integration.sites import DEPLOYED, write_sites
 
@@ -218,7 +218,7 @@ def test_a_second_node_of_the_same_name_is_refused_in_both_logs(
         settings["participants"] = 4
         run_in_process(tmp_path / "run", num_nodes=4, sites=[*sites, sites[0]], **settings)
     said = [record.name for record in caplog.records if "second node" in record.getMessage()]
-    assert {"aequa_flwr.strategy", "client_app.app"} <= set(said)
+    assert {"aequa_flwr.server.strategy", "aequa_flwr.federation.node"} <= set(said)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from aequa_flwr.checkpoint import CHECKPOINTS_FOLDER
+from aequa_flwr.server import CHECKPOINTS_FOLDER
 from tests.integration.in_process import record_of, without_times
 
 ROOT = Path(__file__).parents[2]
 RUN = """
 import os, signal, sys
 from pathlib import Path
-from aequa_flwr import checkpoint, files
+from aequa_flwr import files
+from aequa_flwr.server import checkpoint
 from tests.integration.in_process import run_in_process
 
 folder, moment, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

@@ -9,10 +9,8 @@ import numpy as np
 from flwr.app import Message, RecordDict
 
 from aequa_flwr.aggregation import RoundPart, RunningSum, Trained
-from aequa_flwr.collecting import collect
-from aequa_flwr.exchange import Exchange, make_message
+from aequa_flwr.federation import Awaited, Exchange, collect, encode_round_part, make_message
 from aequa_flwr.slim import Axis, Layouts
-from aequa_flwr.wire import Awaited, encode_round_part
 from tests.integration.in_process import InProcessGrid
 
 LAYOUTS: Layouts = {"w": (Axis(4), 3)}
@@ -41,7 +39,7 @@ class AllAtOnceGrid(InProcessGrid):
         running = RunningSum(LAYOUTS)
         running.add({"w": np.full((4, 3), message.metadata.dst_node_id, np.float32)})
         trained = (Trained(name_of(message.metadata.dst_node_id), 1.0, 5, 0.5),)
-        return Message(encode_round_part(1, RoundPart(running.total, trained)), reply_to=message)
+        return Message(encode_round_part(RoundPart(1, running.total, trained)), reply_to=message)
 
 
 def name_of(node: Any) -> str:

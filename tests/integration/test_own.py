@@ -8,17 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from aequa_flwr.config import IMPORT_PATH
 from aequa_flwr.data import encode_text
 from aequa_flwr.errors import UserError
+from aequa_flwr.options import IMPORT_PATH
 from aequa_flwr.rewards import load_card, load_reward
 from tests.integration.in_process import record_of, run_in_process, without_times
 from tests.unit.data_files import load
 
 NETS = """
-from aequa_flwr.slim.layers import (
-    Channelwise, SlimBatchNorm2d, SlimConv2d, SlimLinear, SlimResidual)
-from aequa_flwr.slim.network import SlimNetwork
+from aequa_flwr.slim.networks import (
+    Channelwise, SlimBatchNorm2d, SlimConv2d, SlimLinear, SlimNetwork, SlimResidual)
 
 def make(schema):
     channels = schema.shape[0]

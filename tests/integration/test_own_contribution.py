@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aequa_flwr.config import IMPORT_PATH
 from aequa_flwr.contribution import ContributionError, build_estimator
+from aequa_flwr.options import IMPORT_PATH
 from tests.integration.in_process import record_of, run_in_process
 
 GOOD = """

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from aequa_flwr.checkpoint import CHECKPOINTS_FOLDER, Checkpoints, load_checkpoint
-from aequa_flwr.state import RunState
+from aequa_flwr.server.checkpoint import CHECKPOINTS_FOLDER, Checkpoints, load_checkpoint
+from aequa_flwr.server.state import RunState
 from tests.integration.in_process import record_of, run_in_process, without_times
 
 SMALL: dict[str, Any] = {
@@ -55,7 +55,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_stopped_after_any_checkpoint_it_ends_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("aequa_flwr.strategy._SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr("aequa_flwr.server.strategy._SAVE_EVERY_S", 0.0)
     settings = SMALL | SETTINGS[name]
     with monkeypatch.context() as patch:
         count = stop_after(patch, 0)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from flwr.app import Array, Error, Message
 
-from aequa_flwr import wire
 from aequa_flwr.errors import UserError
+from aequa_flwr.federation import JOIN, TRAIN_ALONE
 from aequa_flwr.rewards import load_card, load_reward
-from aequa_flwr.strategy import RunFailedError
+from aequa_flwr.server.steps import RunFailedError
 from tests.integration.in_process import (
     InProcessGrid,
     record_of,
@@ -202,7 +202,7 @@ class OldNode(InProcessGrid):
 
     def answer(self, message: Message) -> Message:
         reply = super().answer(message)
-        if message.metadata.message_type == wire.JOIN and message.metadata.dst_node_id == 100:
+        if message.metadata.message_type == JOIN and message.metadata.dst_node_id == 100:
             reply.content.config_records["aequa"]["protocol"] = 0
         return reply
 
@@ -244,4 +244,4 @@ def test_server_memory_does_not_grow_with_replies(tmp_path: Path) -> None:
     grid = run_in_process(tmp_path / "run", num_nodes=2, **(SMALL | {"rounds": 2}))
     kinds = [message.metadata.message_type for message in grid.sent]
     assert kinds.count("train") == 4
-    assert kinds.count(wire.TRAIN_ALONE) == 5
+    assert kinds.count(TRAIN_ALONE) == 5

@@ -12,13 +12,16 @@ import pytest
 from flwr.app import Message
 from flwr.common.serde import recorddict_to_proto
 
-from aequa_flwr import wire
-from aequa_flwr.checkpoint import Checkpoints
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.networks import build_network
-from aequa_flwr.slim.subnet import NDArray, Params, extract
-from aequa_flwr.slim.width import Layouts, channels
-from aequa_flwr.state import RunState
+from aequa_flwr.federation import (
+    REWARD,
+    TRAIN_ROUND,
+    decode_reward_task,
+    decode_round_task,
+)
+from aequa_flwr.server.checkpoint import Checkpoints
+from aequa_flwr.server.state import RunState
+from aequa_flwr.slim import Layouts, NDArray, Params, channels, extract
+from aequa_flwr.slim.networks import SlimNetwork, build_network
 from tests.integration.in_process import InProcessGrid, record_of, run_in_process
 from tests.integration.sites import DEPLOYED, write_sites
 from tests.unit.data_files import load
@@ -90,8 +93,8 @@ def run(tmp_path: Path, network: str = "small-cnn") -> InProcessGrid:
 def check_rounds(grid: InProcessGrid, states: dict[int, RunState], network: SlimNetwork) -> int:
     """Check every message of every round; returns how many had something to hide."""
     hiding = 0
-    for message in sent(grid, wire.TRAIN_ROUND):
-        task = wire.decode_round_task(message.content)
+    for message in sent(grid, TRAIN_ROUND):
+        task = decode_round_task(message.content)
         full = states[task.server_round - 1].params
         (name,) = task.widths
         assert grid.contexts[message.metadata.dst_node_id].node_config["participant"] == name
@@ -117,7 +120,7 @@ def test_no_value_beyond_the_earned_sub_model_is_sent(
 
 def with_norm(schema: Any) -> SlimNetwork:
     """BatchNorm has a row of statistics for each level: those of wider ones are secret too."""
-    from aequa_flwr.slim.layers import Channelwise, SlimBatchNorm2d, SlimConv2d, SlimLinear
+    from aequa_flwr.slim.networks import Channelwise, SlimBatchNorm2d, SlimConv2d, SlimLinear
 
     return SlimNetwork(
         {
@@ -144,7 +147,7 @@ def test_the_check_fails_when_one_value_too_many_is_sent(
         value[0] = params[name][channels(width, len(params[name]))]
         return {**right, name: value}
 
-    monkeypatch.setattr("aequa_flwr.rounds.extract", leaky)
+    monkeypatch.setattr("aequa_flwr.server.strategy.extract", leaky)
     grid = run(tmp_path)
     network = build_network("small-cnn", load("digits").schema)
     with pytest.raises(LeakError, match=r"^1 of "):
@@ -159,11 +162,11 @@ def test_a_delivered_reward_holds_its_sub_model_and_nothing_else(
     full = states[max(states)].params
     record = record_of(tmp_path / "run")
     widths = {line["name"]: line["width"] for line in record["participants"]}
-    rewards = sent(grid, wire.REWARD)
+    rewards = sent(grid, REWARD)
     assert len(rewards) == 3
     for message in rewards:
         name = grid.contexts[message.metadata.dst_node_id].node_config["participant"]
-        task = wire.decode_reward_task(message.content)
+        task = decode_reward_task(message.content)
         assert f'"participant": "{name}"' in task.card
         check_bytes(message, extract(full, network.layouts, widths[name]), full)
         for other in widths.keys() - {name}:
@@ -187,7 +190,9 @@ def test_the_log_of_a_site_tells_nothing_of_the_others(
     caplog.set_level(logging.DEBUG)
     run(tmp_path)
     text = "\n".join(
-        record.getMessage() for record in caplog.records if record.name.startswith("client_app")
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "aequa_flwr.federation.node"
     )
     assert "The reward of this node is" in text
     for line in text.splitlines():

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from aequa_flwr.config import IMPORT_PATH
 from aequa_flwr.errors import UserError
+from aequa_flwr.options import IMPORT_PATH
 from aequa_flwr.rewards import load_card
 from tests.integration.in_process import record_of, run_in_process, without_times
 

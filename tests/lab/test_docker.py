@@ -1,7 +1,7 @@
 """The image from our Dockerfile, the federation of compose.yml, the demo, the rewards.
 
-Uses the Docker engine of this machine, or one that the script `dockerd` of a lab folder starts
-(AEQUA_LAB, or `shared/lab` beside the project).
+Uses the Docker engine of this machine, or one that the script `dockerd` beside this file starts.
+AEQUA_DOCKER_DIR is a folder for that one, which the next run finds again.
 """
 
 import json
@@ -16,7 +16,7 @@ import pytest
 
 pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
-LAB = Path(os.environ.get("AEQUA_LAB", ROOT.parent / "shared" / "lab"))
+DOCKERD = Path(__file__).with_name("dockerd")
 COMPOSE = ("compose", "-f", str(ROOT / "docker" / "compose.yml"))
 SITES = ("hospital-a", "hospital-b", "hospital-c")
 
@@ -27,21 +27,28 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     if shutil.which("docker") and works(os.environ):
         yield dict(os.environ)
         return
-    if not (LAB / "dockerd").exists():
-        pytest.skip(f"there is no Docker engine, and {LAB} has no dockerd; set AEQUA_LAB")
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        pytest.skip("there is no Docker engine, and starting one needs root on Debian")
     folder = Path(os.environ.get("AEQUA_DOCKER_DIR", tmp_path_factory.mktemp("docker")))
+    try:
+        yield started(folder)
+    finally:
+        subprocess.run([DOCKERD, "stop", folder], check=True)
+
+
+def started(folder: Path) -> dict[str, str]:
+    """Start an engine below ``folder``; return the environment in which `docker` finds it."""
     # The script prints exports for a shell.
-    exported = subprocess.run(
-        ["bash", "-c", 'eval "$("$1" start "$2")" && env -0', "bash", LAB / "dockerd", folder],
-        check=True,
+    script = 'exports="$("$1" start "$2")" && eval "$exports" && env -0'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", DOCKERD, folder],
+        check=False,
         capture_output=True,
         text=True,
-    ).stdout
-    pairs = (line.partition("=") for line in exported.split("\0") if line)
-    try:
-        yield {key: value for key, _, value in pairs}
-    finally:
-        subprocess.run([LAB / "dockerd", "stop", folder], check=True)
+    )
+    assert done.returncode == 0, done.stderr
+    pairs = (line.partition("=") for line in done.stdout.split("\0") if line)
+    return {key: value for key, _, value in pairs}
 
 
 def works(env: Mapping[str, str]) -> bool:

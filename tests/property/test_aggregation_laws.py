@@ -69,7 +69,7 @@ def test_a_sum_that_grows_in_place_is_the_same(addends: list[Addend], more: list
 def test_blocks_of_any_size_add_up_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = fold([(3, 1.0, 2), (4, 0.5, 1)])
     for block in (1, 5, 7, 16):
-        monkeypatch.setattr("aequa_flwr.aggregation._BLOCK", block)
+        monkeypatch.setattr("aequa_flwr.aggregation.masked_sum._BLOCK", block)
         assert same(fold([(3, 1.0, 2), (4, 0.5, 1)]), whole)
 
 

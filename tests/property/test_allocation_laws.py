@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aequa_flwr.allocation import (
-    Objective,
-    allocate,
-    mean_over_variance,
-    room_for_even_gains,
-)
+from aequa_flwr.allocation import Objective, allocate, mean_over_variance, room_for_even_gains
 from aequa_flwr.allocation.objective import Floats, Number
 
 Cost = Callable[[float, float, float], float]

@@ -12,19 +12,19 @@ from torch import nn
 
 from aequa_flwr.aggregation import AggregationError, MaskedSum
 from aequa_flwr.data import Examples, Schema
-from aequa_flwr.hosting import Host
 from aequa_flwr.seeding import rng_for
-from aequa_flwr.slim import Axis, Layouts, Levels, Params, embed, extract
-from aequa_flwr.slim.layers import (
-    LADDER,
+from aequa_flwr.slim import Axis, BnRows, Layouts, Params, embed, extract
+from aequa_flwr.slim.networks import (
     Channelwise,
     SlimBatchNorm2d,
     SlimConv2d,
     SlimLinear,
+    SlimNetwork,
+    build_plain,
 )
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.plain import build_plain
+from aequa_flwr.slim.networks.layers import LADDER
 from aequa_flwr.training import (
+    Host,
     LocalPlan,
     Resident,
     ServerData,
@@ -32,11 +32,11 @@ from aequa_flwr.training import (
     sandwich_loss,
     train_locally,
 )
-from tests.property.test_slim_laws import gradients, network_and_batch, residual_network
+from tests.property.networks import gradients, network_and_batch, residual_network
 
 CPU = choose_compute("cpu", "float32")
 THREE = (0.25, 0.5, 1.0)
-LAYOUTS: Layouts = {"w": (Axis(6), 2), "bn": (Levels(THREE), Axis(6))}
+LAYOUTS: Layouts = {"w": (Axis(6), 2), "bn": (BnRows(THREE), Axis(6))}
 # (seed, level of the participant's width, weight, which of its levels it trained)
 ADDENDS = st.lists(
     st.tuples(
@@ -85,7 +85,7 @@ def test_merging_is_associative_with_levels_too(
 ) -> None:
     x, y, z = fold(a), fold(b), fold(c)
     one, other = x.merge(y).merge(z), z.merge(x.merge(y))
-    assert one.level_weights == other.level_weights
+    assert one.bn_row_weights == other.bn_row_weights
     for key in one.sums:
         np.testing.assert_array_equal(one.sums[key], other.sums[key])
 
@@ -170,17 +170,17 @@ def test_in_training_a_row_follows_torchs_own_batch_norm(level: int) -> None:
         assert torch.equal(tensor[others], before[name][others])
 
 
-def test_local_training_says_which_levels_it_trained_and_touches_no_other() -> None:
+def test_local_training_says_which_rows_it_trained_and_touches_no_other() -> None:
     network = residual_network()
     received = network.dump()
     plan = LocalPlan((0.05,), 16, 0.9, p_min=0.25)
     result = train_locally(network, received, 1.0, resident(), plan, rng_for(3), CPU)
-    assert 2 <= len(result.levels) <= 4  # the widest, and one for each of three batches
-    assert result.levels[-1] == len(LADDER) - 1
+    assert 2 <= len(result.bn_rows) <= 4  # the widest, and one for each of three batches
+    assert result.bn_rows[-1] == len(LADDER) - 1
     for key in ("weight", "bias", "running_mean", "running_var"):
         before, after = received[f"block.main.bn.{key}"], result.params[f"block.main.bn.{key}"]
         changed = {row for row in range(len(LADDER)) if not np.array_equal(before[row], after[row])}
-        assert changed == set(result.levels)
+        assert changed == set(result.bn_rows)
 
 
 def test_a_single_last_example_joins_the_batch_before_it() -> None:

@@ -21,7 +21,7 @@ from aequa_flwr.contribution import (
 )
 from aequa_flwr.contribution.shapley import exact_values
 from aequa_flwr.seeding import rng_for
-from tests.unit.contribution_rounds import Coalition, Game, a_round, after, opening
+from tests.unit.contribution.rounds import Coalition, Game, a_round, after, opening
 
 Worth = Callable[[Coalition], float]
 

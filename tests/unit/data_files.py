@@ -15,12 +15,20 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from aequa_flwr.config import DataSpec
-from aequa_flwr.data import Dataset, load_dataset
-from aequa_flwr.forms import Spec
+from aequa_flwr.data import Dataset, DataSpec, load_dataset
+from aequa_flwr.options import Spec
 
 TRAIN, TEST = 60, 20
 RNG = np.random.default_rng(0)
+# The true data sets, where the machine has them.
+REAL = Path(os.environ.get("AEQUA_DATA_DIR", ""))
+
+
+def real(folder: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(
+        not (os.environ.get("AEQUA_DATA_DIR") and (REAL / folder).is_dir()),
+        reason=f"AEQUA_DATA_DIR does not name a folder with {folder}",
+    )
 
 
 def spec_for(name: str, folder: object = "", **values: Any) -> DataSpec:
@@ -158,3 +166,16 @@ def write_tsv(path: Path, copies: int = 5, sentences: Mapping[str, str] = SENTEN
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"{label}\t{text}\n" for label, text in sentences.items()]
     path.write_text("".join(lines * copies), encoding="utf-8")
+
+
+TREES = """(3 (2 (2 A) (3 Fine)) (2 film))
+(0 (1 dull) (2 film))
+"""
+
+
+def write_sst(folder: Path) -> None:
+    for part in ("train", "dev", "test"):
+        (folder / "trees").mkdir(parents=True, exist_ok=True)
+        (folder / "trees" / f"{part}.txt").write_text(TREES, encoding="utf-8")
+        lines = "3\tA Fine film\n0\tdull film\n"
+        (folder / f"sst5_{part}.tsv").write_text(lines, encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # `folder/test_file.py::test_name`, or `::test_name` of the file before it.
-NAMED = re.compile(r"`(\w+/test_\w+\.py)?(?:::(test_\w+))?`")
+NAMED = re.compile(r"`((?:\w+/)+test_\w+\.py)?(?:::(test_\w+))?`")
 
 
 @pytest.mark.parametrize("page", ["security.md", "faults.md"])

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord
 
-from aequa_flwr import wire
-from aequa_flwr.checkpoint import CheckpointError, load_checkpoint
-from aequa_flwr.config import RunConfig
 from aequa_flwr.data import federated_data
 from aequa_flwr.errors import UserError
-from aequa_flwr.rewards import RewardError, load_reward
-from tests.unit.test_wire import params
+from aequa_flwr.federation.codec import decode_alone_task, encode_alone_task
+from aequa_flwr.federation.messages import AloneTask
+from aequa_flwr.federation.reading import WireError
+from aequa_flwr.rewards.reward import RewardError, load_reward
+from aequa_flwr.server.checkpoint import CheckpointError, load_checkpoint
+from aequa_flwr.settings import RunConfig
+from tests.unit.federation.parts import params
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
@@ -69,12 +71,12 @@ def pickled_array(bomb: Bomb) -> bytes:
 
 
 def test_a_pickle_in_a_message_is_refused(bomb: Bomb) -> None:
-    content = wire.encode_alone_task(wire.AloneTask(("a",), params(1)))
+    content = encode_alone_task(AloneTask(("a",), params(1)))
     data = pickled_array(bomb)
     array = Array(dtype="float32", shape=(1,), stype="numpy.ndarray", data=data)
     content["params"] = ArrayRecord({"w": array})
-    with pytest.raises(wire.WireError, match="which no message has"):
-        wire.decode_alone_task(content)
+    with pytest.raises(WireError, match="which no message has"):
+        decode_alone_task(content)
     assert not bomb.path.exists()
 
 

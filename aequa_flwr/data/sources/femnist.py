@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aequa_flwr.data.examples import DataError, Dataset, Examples, Indices
+from aequa_flwr.data.moments import image_moments
 from aequa_flwr.data.saying import Count
 from aequa_flwr.data.schema import Schema
-from aequa_flwr.data.sources.moments import image_moments
 from aequa_flwr.data.sources.source import Files, MissingError, Source, check_folder
 
 # LEAF's order of the labels 0 to 61.

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from aequa_flwr.data.arrays import check_classes, split_off_test
 from aequa_flwr.data.examples import DataError, Dataset, Examples
+from aequa_flwr.data.moments import image_moments
 from aequa_flwr.data.saying import Count
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.data.schema_file import SCHEMA_FILE
-from aequa_flwr.data.sources.moments import image_moments
 from aequa_flwr.data.sources.own import (
     PARTS,
-    check_classes,
     class_numbers,
     need_schema,
     schema_of,
-    split_off_test,
     with_schema,
 )
 from aequa_flwr.data.sources.source import Files, MissingError, Source, check_folder

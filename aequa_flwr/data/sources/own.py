@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from aequa_flwr.data.examples import DataError, Indices, split_by_class
+from aequa_flwr.data.examples import DataError, Indices
 from aequa_flwr.data.schema import Kind, Schema
 from aequa_flwr.data.schema_file import SCHEMA_FILE, load_schema
 from aequa_flwr.data.sources.source import Files, MissingError, check_folder
-from aequa_flwr.seeding import rng_for
 
 PARTS = ("train", "test")
 
@@ -90,14 +89,6 @@ def schema_of(files: Files, kinds: Sequence[Kind]) -> Schema | None:
     return schema
 
 
-def check_classes(classes: Sequence[str], where: object) -> tuple[str, ...]:
-    """Return the classes; raises unless there are two to tell apart."""
-    if len(classes) < 2:
-        found = f"the one class {classes[0]!r}" if classes else "no class"
-        raise DataError(f"{where} holds {found}; at least two are needed to learn anything.")
-    return tuple(classes)
-
-
 def class_numbers(found: Iterable[tuple[str, object]], classes: Sequence[str]) -> dict[str, int]:
     """Return the number of every class; ``found`` are names and where each was found.
 
@@ -111,17 +102,6 @@ def class_numbers(found: Iterable[tuple[str, object]], classes: Sequence[str]) -
                 "remove it."
             )
     return numbers
-
-
-def split_off_test(dataset: str, labels: Indices, where: object) -> tuple[Indices, Indices]:
-    """Return the rows of (train, test): a fifth of every class is for the test."""
-    test, train = split_by_class(labels, 0.2, rng_for(0, dataset, "test split"))
-    if not len(test):
-        raise DataError(
-            f"{where} has no test part and too few examples to split one off; add a test part or "
-            "at least three examples of a class."
-        )
-    return train, test
 
 
 def no_labels() -> Indices:

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from aequa_flwr.data.examples import DataError, Dataset, Examples
+from aequa_flwr.data.examples import DTYPES, DataError, Dataset, Examples
 from aequa_flwr.data.saying import Count
 from aequa_flwr.data.schema import Schema
-
-_DTYPES = {"images": "uint8", "numbers": "float32", "tokens": "int32"}
+from aequa_flwr.data.task import task_of
 
 
 class MissingError(DataError):
@@ -74,14 +73,9 @@ def check_examples(examples: Examples, schema: Schema, where: str) -> None:
     x, y = examples.x, examples.y
     if len(x) != len(y):
         raise DataError(f"{where} has {len(x)} examples and {len(y)} labels; make them as many.")
-    if x.shape[1:] != schema.shape or x.dtype != _DTYPES[schema.kind]:
+    if x.shape[1:] != schema.shape or x.dtype != DTYPES[schema.kind]:
         raise DataError(
             f"{where} has examples of shape {x.shape[1:]} and type {x.dtype}, and must have "
-            f"{schema.shape} and {_DTYPES[schema.kind]}."
+            f"{schema.shape} and {DTYPES[schema.kind]}."
         )
-    if len(y) and not 0 <= y.min() <= y.max() < schema.num_classes:
-        worst = int(y.min()) if y.min() < 0 else int(y.max())
-        raise DataError(
-            f"{where} has the label {worst}; allowed are 0 to {schema.num_classes - 1}, one for "
-            "each class."
-        )
+    task_of(schema).check_labels(y, schema, where)

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
+from aequa_flwr.data.arrays import check_classes, split_off_test
 from aequa_flwr.data.examples import DataError, Dataset, Examples
 from aequa_flwr.data.saying import Count
 from aequa_flwr.data.schema import UNKNOWN, Schema
 from aequa_flwr.data.schema_file import check_vocabulary
 from aequa_flwr.data.sources.own import (
-    check_classes,
     class_numbers,
     find_parts,
     no_labels,
     parts_of,
     schema_of,
-    split_off_test,
 )
 from aequa_flwr.data.sources.source import Files, Source
 from aequa_flwr.data.vocabulary import encode_words, make_vocabulary, word_ids, words

@@ -1,60 +1,53 @@
-"""One file for each family of networks; here they are found by name, the user's own too."""
+"""Slimmable networks in torch: layers that run at any width, and networks made of them."""
 
-from collections.abc import Callable, Mapping
-
-import torch
-
-from aequa_flwr.data.schema import Schema
-from aequa_flwr.slim.network import NetworkError, SlimNetwork
-from aequa_flwr.slim.networks.cnn import cnn, femnist_cnn, large_cnn, small_cnn
-from aequa_flwr.slim.networks.lstm import lstm
-from aequa_flwr.slim.networks.mlp import mlp
+from aequa_flwr.slim.networks.affine import SlimConv2d, SlimLinear
+from aequa_flwr.slim.networks.cost import cost_at
+from aequa_flwr.slim.networks.layer import Shared, SlimLayer, Together
+from aequa_flwr.slim.networks.layers import (
+    CHANNELWISE,
+    Channelwise,
+    Composite,
+    SlimBatchNorm2d,
+    SlimResidual,
+)
+from aequa_flwr.slim.networks.network import NetworkError, SlimNetwork
 from aequa_flwr.slim.networks.own import check_network, import_builder
-from aequa_flwr.slim.networks.resnet import resnet18
+from aequa_flwr.slim.networks.plain import MeanState, PlainLayer, Residual, build_plain
+from aequa_flwr.slim.networks.recurrent import SlimLSTM
+from aequa_flwr.slim.networks.registry import (
+    BUILDERS,
+    HOMES,
+    Builder,
+    build_network,
+    network_name,
+    usual_network,
+)
 
-# A builder takes the schema of the data: the form of an example and the classes.
-Builder = Callable[[Schema], SlimNetwork]
-
-BUILDERS: Mapping[str, Builder] = {
-    "cnn": cnn,
-    "small-cnn": small_cnn,
-    "large-cnn": large_cnn,
-    "femnist-cnn": femnist_cnn,
-    "resnet18": resnet18,
-    "lstm": lstm,
-    "mlp": mlp,
-}
-
-# The data that the paper uses each for; SST's sentences have 19 words on average. The table for
-# mlp, which is ours, has as many columns as any.
-HOMES: Mapping[str, Schema] = {
-    "cnn": Schema.numbered("images", (1, 28, 28), 10),
-    "small-cnn": Schema.numbered("images", (1, 8, 8), 10),
-    "large-cnn": Schema.numbered("images", (3, 32, 32), 10),
-    "femnist-cnn": Schema.numbered("images", (1, 28, 28), 62),
-    "resnet18": Schema.numbered("images", (3, 32, 32), 10),
-    "lstm": Schema.texts(20, 18_278, 5),
-    "mlp": Schema.numbered("numbers", (30,), 10),
-}
-
-
-def build_network(name: str, schema: Schema, *, init_seed: int = 0) -> SlimNetwork:
-    """Build the network ``name`` with torch's default initial weights drawn from ``init_seed``.
-
-    A name with a colon is the user's own builder, ``package.module:function``; what it returns
-    is checked before it is used. torch's global random state is left as it was. Raises
-    NetworkError in one sentence.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(init_seed)
-        if ":" in name:
-            return check_network(name, import_builder(name), schema)
-        if name not in BUILDERS:
-            raise NetworkError(
-                f"The network {name!r} is not known; use one of {', '.join(BUILDERS)}, or your "
-                "own as package.module:function."
-            )
-        return BUILDERS[name](schema)
-
-
-__all__ = ["BUILDERS", "HOMES", "Builder", "build_network"]
+__all__ = [
+    "BUILDERS",
+    "CHANNELWISE",
+    "HOMES",
+    "Builder",
+    "Channelwise",
+    "Composite",
+    "MeanState",
+    "NetworkError",
+    "PlainLayer",
+    "Residual",
+    "Shared",
+    "SlimBatchNorm2d",
+    "SlimConv2d",
+    "SlimLSTM",
+    "SlimLayer",
+    "SlimLinear",
+    "SlimNetwork",
+    "SlimResidual",
+    "Together",
+    "build_network",
+    "build_plain",
+    "check_network",
+    "cost_at",
+    "import_builder",
+    "network_name",
+    "usual_network",
+]

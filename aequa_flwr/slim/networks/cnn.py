@@ -1,8 +1,8 @@
 """Convolutional networks without BatchNorm: the paper's for MNIST, SVHN and FEMNIST."""
 
-from aequa_flwr.data.schema import Schema
-from aequa_flwr.slim.layers import Channelwise, SlimConv2d, SlimLayer, SlimLinear
-from aequa_flwr.slim.network import NetworkError, SlimNetwork
+from aequa_flwr.data import Schema, num_outputs
+from aequa_flwr.slim.networks.layers import Channelwise, SlimConv2d, SlimLayer, SlimLinear
+from aequa_flwr.slim.networks.network import NetworkError, SlimNetwork
 
 _POOL = 2
 
@@ -26,7 +26,7 @@ def cnn(
             "flatten": Channelwise("Flatten"),
             "fc1": SlimLinear(num_filters, num_hidden, in_block=height * width),
             "relu2": Channelwise("ReLU"),
-            "fc2": SlimLinear(num_hidden, schema.num_classes, slim_out=False),
+            "fc2": SlimLinear(num_hidden, num_outputs(schema), slim_out=False),
         }
     )
 
@@ -56,7 +56,7 @@ def large_cnn(schema: Schema) -> SlimNetwork:
             "flatten": Channelwise("Flatten"),
             "fc1": SlimLinear(64, 512, in_block=height * width),
             "relu3": Channelwise("ReLU"),
-            "fc2": SlimLinear(512, schema.num_classes, slim_out=False),
+            "fc2": SlimLinear(512, num_outputs(schema), slim_out=False),
         }
     )
 
@@ -74,7 +74,7 @@ def femnist_cnn(schema: Schema) -> SlimNetwork:
             **_padded_block("1", in_channels, 32, slim_in=False),
             **_padded_block("2", 32, 64, slim_in=True),
             "flatten": Channelwise("Flatten"),
-            "fc": SlimLinear(64, schema.num_classes, in_block=height * width, slim_out=False),
+            "fc": SlimLinear(64, num_outputs(schema), in_block=height * width, slim_out=False),
         }
     )
 

@@ -2,10 +2,10 @@
 
 from torch import nn
 
-from aequa_flwr.data.schema import Schema
-from aequa_flwr.slim.layers import Channelwise, SlimLinear
-from aequa_flwr.slim.network import NetworkError, SlimNetwork
-from aequa_flwr.slim.recurrent import SlimLSTM
+from aequa_flwr.data import Schema, num_outputs
+from aequa_flwr.slim.networks.layers import Channelwise, SlimLinear
+from aequa_flwr.slim.networks.network import NetworkError, SlimNetwork
+from aequa_flwr.slim.networks.recurrent import SlimLSTM
 
 
 def lstm(schema: Schema, *, embedding_size: int = 300, hidden_size: int = 256) -> SlimNetwork:
@@ -26,7 +26,7 @@ def lstm(schema: Schema, *, embedding_size: int = 300, hidden_size: int = 256) -
     linear = {
         "fc1": SlimLinear(hidden_size, half),
         "fc2": SlimLinear(half, quarter),
-        "fc3": SlimLinear(quarter, schema.num_classes, slim_out=False),
+        "fc3": SlimLinear(quarter, num_outputs(schema), slim_out=False),
     }
     for layer in linear.values():
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")

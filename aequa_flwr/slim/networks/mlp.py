@@ -2,9 +2,9 @@
 
 import math
 
-from aequa_flwr.data.schema import Schema
-from aequa_flwr.slim.layers import Channelwise, SlimLinear
-from aequa_flwr.slim.network import NetworkError, SlimNetwork
+from aequa_flwr.data import Schema, num_outputs
+from aequa_flwr.slim.networks.layers import Channelwise, SlimLinear
+from aequa_flwr.slim.networks.network import NetworkError, SlimNetwork
 
 
 def mlp(schema: Schema, *, num_hidden: int = 64) -> SlimNetwork:
@@ -18,6 +18,6 @@ def mlp(schema: Schema, *, num_hidden: int = 64) -> SlimNetwork:
             "relu1": Channelwise("ReLU"),
             "fc2": SlimLinear(num_hidden, num_hidden),
             "relu2": Channelwise("ReLU"),
-            "fc3": SlimLinear(num_hidden, schema.num_classes, slim_out=False),
+            "fc3": SlimLinear(num_hidden, num_outputs(schema), slim_out=False),
         }
     )

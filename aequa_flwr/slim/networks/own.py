@@ -6,12 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from aequa_flwr.data.schema import Schema
-from aequa_flwr.importing import CannotImportError, import_named, in_short
-from aequa_flwr.slim.network import NetworkError, SlimNetwork
-from aequa_flwr.slim.plain import build_plain
-from aequa_flwr.slim.subnet import embed, extract
-from aequa_flwr.slim.width import Levels, shape_at
+from aequa_flwr.data import Schema, num_outputs
+from aequa_flwr.options import CannotImportError, import_named, in_short
+from aequa_flwr.slim import BnRows, embed, extract, shape_at
+from aequa_flwr.slim.networks.network import NetworkError, SlimNetwork
+from aequa_flwr.slim.networks.plain import build_plain
 
 _WIDTHS = (0.3, 0.55, 1.0)
 _BATCH = 3
@@ -47,7 +46,7 @@ def check_network(name: str, builder: Callable[[Schema], object], schema: Schema
     if not isinstance(network, SlimNetwork):
         raise NetworkError(
             f"The network {name} returned {type(network).__name__}; build a SlimNetwork of slim "
-            "layers (aequa_flwr.slim.layers)."
+            "layers (aequa_flwr.slim.networks.layers)."
         )
     training = network.training
     network.eval()
@@ -84,7 +83,7 @@ def _check_layouts(name: str, network: SlimNetwork) -> None:
             f"The network {name} cannot be slimmed: the layouts of its layers do not describe "
             f"their tensors ({', '.join(odd[:3])})."
         )
-    ladders = {layout[0] for layout in network.layouts.values() if isinstance(layout[0], Levels)}
+    ladders = {layout[0] for layout in network.layouts.values() if isinstance(layout[0], BnRows)}
     if len(ladders) > 1:
         raise NetworkError(f"The network {name} has BatchNorm of different ladders; use one.")
     if network.num_parameters(_WIDTHS[0]) == network.num_parameters():
@@ -100,10 +99,11 @@ def _check_width(name: str, network: SlimNetwork, schema: Schema, width: float) 
     x = _inputs(schema)
     with torch.no_grad():
         logits = network(x, width)
-        if logits.shape != (_BATCH, schema.num_classes):
+        expected = (_BATCH, num_outputs(schema))
+        if logits.shape != expected:
             raise NetworkError(
                 f"The network {name} returns shape {tuple(logits.shape)} for {_BATCH} examples; "
-                f"it must be ({_BATCH}, {schema.num_classes}), one number for each class."
+                f"it must be {expected}: {expected[1]} numbers for each example."
             )
         plain = build_plain(network.plain(width), network.plain_params(sub_params, width))(x)
         nested = network.forward_nested(x, (width, 1.0))[0]

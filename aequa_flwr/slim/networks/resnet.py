@@ -1,7 +1,8 @@
 """ResNet-18 for 32x32 images, with switchable BatchNorm."""
 
-from aequa_flwr.data.schema import Schema
-from aequa_flwr.slim.layers import (
+from aequa_flwr.data import Schema, num_outputs
+from aequa_flwr.slim.networks.cnn import image_shape
+from aequa_flwr.slim.networks.layers import (
     Channelwise,
     SlimBatchNorm2d,
     SlimConv2d,
@@ -9,8 +10,7 @@ from aequa_flwr.slim.layers import (
     SlimLinear,
     SlimResidual,
 )
-from aequa_flwr.slim.network import SlimNetwork
-from aequa_flwr.slim.networks.cnn import image_shape
+from aequa_flwr.slim.networks.network import SlimNetwork
 
 # (filters, stride of the first block) of each stage; a stage has two blocks.
 _STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
@@ -39,7 +39,7 @@ def resnet18(schema: Schema) -> SlimNetwork:
             before = filters
     layers["pool"] = Channelwise("AdaptiveAvgPool2d", output_size=1)
     layers["flatten"] = Channelwise("Flatten")
-    layers["fc"] = SlimLinear(before, schema.num_classes, slim_out=False)
+    layers["fc"] = SlimLinear(before, num_outputs(schema), slim_out=False)
     return SlimNetwork(layers)
 
 

@@ -1,0 +1,81 @@
+"""What everybody ends with: a fair allocation by accuracy or by width (paper, 4.2 and D.5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aequa_flwr.allocation.allocate import allocate
+
+# Below this share of the largest, a contribution counts as this share.
+_LEAST_SHARE = 1e-3
+
+
+def shares_of_largest(contributions: Mapping[str, float]) -> dict[str, float]:
+    """Return contribution / largest, in [0.001, 1]; all 1 where nobody's is above 0.
+
+    Relative to the largest, because contributions of some methods are all far below 0.001: an
+    absolute bound would then make the free rider as good as the best.
+    """
+    largest = max(contributions.values(), default=0.0)
+    if largest <= 0:
+        return dict.fromkeys(contributions, 1.0)
+    return {name: max(value / largest, _LEAST_SHARE) for name, value in contributions.items()}
+
+
+@dataclass(frozen=True)
+class FairAllocation:
+    """Chooses the level of each participant's reward, an index into ``ladder``.
+
+    ``by`` "accuracy" matches what a level reaches on the validation data with what participants
+    brought. ``comparable`` says that contributions are accuracies themselves; others are laid
+    along the curve: nothing is worth the least accurate level and the largest contribution the
+    most accurate one. ``by`` "width" needs no validation data: a level is worth its width, and a
+    contribution its share of the largest. ``curve_fit`` "isotonic" fits a rising curve through
+    the measured one first, which keeps the allocation from chasing the noise of a small
+    validation set.
+    """
+
+    ladder: tuple[float, ...]
+    by: str
+    comparable: bool
+    solver: str
+    epsilon: float
+    curve_fit: str
+    seed: int
+
+    def levels(
+        self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
+    ) -> dict[str, int]:
+        """Return the levels; ``accuracies`` are those of the ladder, None if nobody measures."""
+        worth = self._worth(accuracies)
+        brought = dict(contributions)
+        if self.by == "width" or not self.comparable:
+            low = 0.0 if self.by == "width" else float(worth.min())
+            high = float(worth.max())
+            # min(): rounding must not put the largest above the best level, out of reach.
+            brought = {
+                name: min(high, low + share * (high - low))
+                for name, share in shares_of_largest(contributions).items()
+            }
+        result = allocate(
+            list(brought.values()),
+            worth,
+            epsilon=self.epsilon,
+            solver=self.solver,
+            seed=self.seed,
+        )
+        return {name: int(level) for name, level in zip(brought, result.index, strict=True)}
+
+    def _worth(self, accuracies: Sequence[float] | None) -> npt.NDArray[np.float64]:
+        if self.by == "width":
+            return np.asarray(self.ladder)
+        if accuracies is None:
+            raise ValueError("an allocation by accuracy needs the accuracies of the levels")
+        curve = np.asarray(accuracies, dtype=np.float64)
+        if self.curve_fit == "isotonic":
+            from scipy.optimize import isotonic_regression
+
+            curve = isotonic_regression(curve).x
+        return curve

@@ -1,0 +1,327 @@
+"""A node's side of the conversation: a Flower ClientApp that answers every message of the server.
+
+A deployed node starts a new process for every message: what needs torch, which takes seconds to
+import, is imported by the messages that train.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from flwr.app import Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from aequa_flwr.data import (
+    Arrays,
+    Dataset,
+    FederatedData,
+    Schema,
+    check_examples,
+    examples_of_pair,
+    federated_data,
+    participant_names,
+    site_data,
+)
+from aequa_flwr.errors import UserError
+from aequa_flwr.federation.codec import (
+    decode_alone_task,
+    decode_refusal,
+    decode_reward_task,
+    decode_round_task,
+    encode_alone_reply,
+    encode_joined,
+    encode_reward_reply,
+    encode_round_part,
+    read_settings,
+)
+from aequa_flwr.federation.messages import AloneReply, Joined, RewardReply, RewardTask
+from aequa_flwr.seeding import rng_for
+from aequa_flwr.settings import RunConfig
+
+if TYPE_CHECKING:
+    from aequa_flwr.slim.networks import Builder, SlimNetwork
+    from aequa_flwr.training import Host, LocalPlan, Resident
+
+logger = logging.getLogger(__name__)
+_REWARDS = "~/aequa-rewards"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a message says of the run: its settings, and the schema where the server sent it."""
+
+    settings: RunConfig
+    schema: Schema | None = None
+
+
+# The data that a node has for a run.
+OpenData = Callable[[Given, Context], FederatedData]
+
+
+def make_client_app(
+    load_data: Callable[[Context], Arrays] | None = None,
+    network: "Builder | SlimNetwork | None" = None,
+) -> ClientApp:
+    """Return the ClientApp of a participant; it needs an `AequaStrategy` on the server.
+
+    ``load_data(context)`` returns a participant's own ``(x, y)``: images as uint8, other numbers as
+    floats, labels as integers from 0. The participant is called as ``participant`` in the node's
+    config says, and in a simulation participant-01, participant-02, ... ``network`` builds the
+    slimmable network from a schema; without it the one that the settings name is built.
+
+    Without ``load_data`` the data is what the settings name (simulated), or the folder that
+    ``data`` in the node's config names (deployed).
+    """
+    if load_data is not None and not callable(load_data):
+        raise TypeError("load_data must be a function of Flower's Context that returns (x, y)")
+    if network is not None and not callable(network):
+        raise TypeError("network must be a function of a schema that returns a SlimNetwork")
+    if load_data is None:
+        return Node(open_named, network).client_app()
+    return Node(_opener(load_data), network, brings_data=True).client_app()
+
+
+class Node:
+    """What a node answers to each message of the server.
+
+    ``open_data`` finds its data. A node that ``brings_data`` hosts all of it, and so does a
+    deployed one; others host the share of a simulated federation that falls to them.
+    """
+
+    def __init__(
+        self,
+        open_data: OpenData,
+        network: "Builder | SlimNetwork | None" = None,
+        *,
+        brings_data: bool = False,
+    ) -> None:
+        self._open_data, self._network, self._brings_data = open_data, network, brings_data
+        self._hosts: dict[tuple[Given, int], Host] = {}
+
+    def client_app(self) -> ClientApp:
+        """Return the ClientApp that gives these answers."""
+        app = ClientApp()
+        app.query("join")(self.join)
+        app.query("refuse")(self.refuse)
+        app.query("reward")(self.store_reward)
+        app.train("alone")(self.train_alone)
+        app.train()(self.train_round)
+        return app
+
+    def join(self, message: Message, context: Context) -> Message:
+        """Say whom this node hosts, or why it cannot take part."""
+        try:
+            data = self._open_data(_given(message, context), context)
+            names = self._hosted(data, context)
+            answer = Joined(
+                {name: len(data.shares[name]) for name in names},
+                data.dataset.schema.fingerprint,
+                stores_rewards=_is_deployed(context),
+                fingerprints={name: data.fingerprint(name) for name in names},
+            )
+        except UserError as error:
+            logger.warning("This node cannot take part: %s", error)
+            answer = Joined(refusal=str(error).rstrip("."))
+        return Message(encode_joined(answer), reply_to=message)
+
+    def refuse(self, message: Message, _context: Context) -> Message:
+        """Write into this side's log why the server does not take this node."""
+        logger.warning("The server refused this node: %s", decode_refusal(message.content))
+        return Message(RecordDict(), reply_to=message)
+
+    def store_reward(self, message: Message, context: Context) -> Message:
+        """Write the reward of this node's participant to its own disk."""
+        task = decode_reward_task(message.content)
+        try:
+            answer = RewardReply(stored=str(_store(task, context)))
+        except (UserError, ValueError, OSError) as error:
+            logger.warning("The reward cannot be stored: %s", error)
+            answer = RewardReply(refusal=f"it cannot store its reward: {error}")
+        return Message(encode_reward_reply(answer), reply_to=message)
+
+    def train_alone(self, message: Message, context: Context) -> Message:
+        """Train participants by themselves for as many epochs as the whole run has."""
+        task, given = decode_alone_task(message.content), _given(message, context)
+        rounds = range(1, given.settings.rounds + 1)
+        rates = tuple(rate for number in rounds for rate in _rates(given.settings, number))
+        plan = _plan(given.settings, rates, p_min=None)
+        models, refused = self._host(given, context).train_alone(task.names, task.params, plan)
+        return Message(encode_alone_reply(AloneReply(models, refused)), reply_to=message)
+
+    def train_round(self, message: Message, context: Context) -> Message:
+        """Train participants for one round and return one partial sum of them all."""
+        task, given = decode_round_task(message.content), _given(message, context)
+        settings, host = given.settings, self._host(given, context)
+        # With a single sub-network there is nothing to draw: one pass, which is FedAvg.
+        single = len(host.network.levels(settings.p_min, settings.p_max)) == 1
+        p_min = None if single else settings.p_min
+        plan = _plan(settings, _rates(settings, task.server_round), p_min=p_min)
+        part = host.train_round(
+            task.server_round, task.widths, task.params, plan, task.individual_width, task.models
+        )
+        return Message(encode_round_part(part), reply_to=message)
+
+    def _hosted(self, data: FederatedData, context: Context) -> list[str]:
+        if self._brings_data or _is_deployed(context):
+            return list(data.shares)
+        from aequa_flwr.training import place
+
+        sizes = {name: len(share) for name, share in data.shares.items()}
+        keys = ("partition-id", "num-partitions")
+        node, num_nodes = (int(context.node_config[key]) for key in keys)
+        return place(sizes, num_nodes)[node]
+
+    def _host(self, given: Given, context: Context) -> "Host":
+        """Return what trains this node's participants.
+
+        A simulated node's process answers many messages: network and tensors stay in it, and nodes
+        that see the same data share them.
+        """
+        apart = self._brings_data or _is_deployed(context)
+        key = (given, context.node_id if apart else 0)
+        if key not in self._hosts:
+            # Of another run nothing is needed any more.
+            self._hosts = {known: host for known, host in self._hosts.items() if known[0] == given}
+            data = self._open_data(given, context)
+            self._hosts[key] = _make_host(given.settings, data, context, self._network)
+        return self._hosts[key]
+
+
+def open_named(given: Given, context: Context) -> FederatedData:
+    """Return the split of the simulated federation, or a deployed participant's own folder."""
+    settings = given.settings
+    if not _is_deployed(context):
+        return federated_data(settings.data_spec)
+    folder, participant = str(context.node_config.get("data", "")), _name(context)
+    if not participant:
+        raise UserError('The node has no name; add participant="NAME" to its --node-config.')
+    if not folder:
+        raise UserError('The node has no data; add data="FOLDER" to its --node-config.')
+    loaded = site_data(
+        settings.dataset, folder, cache_dir=settings.cache_dir, max_length=settings.max_length
+    )
+    return _all_of_one(loaded.dataset, participant)
+
+
+def _opener(load_data: Callable[[Context], Arrays]) -> OpenData:
+    def open_own(given: Given, context: Context) -> FederatedData:
+        if given.schema is None:
+            raise UserError(
+                "The server sent no schema; build its AequaStrategy with the validation data."
+            )
+        examples = examples_of_pair(load_data(context), "What load_data returned")
+        check_examples(examples, given.schema, "What load_data returned")
+        name = _name(context)
+        if not name:
+            number = int(context.node_config.get("partition-id", 0))
+            name = participant_names(int(context.node_config.get("num-partitions", 1)))[number]
+        return _all_of_one(Dataset("own", examples, examples, given.schema), name)
+
+    return open_own
+
+
+def _all_of_one(dataset: Dataset, participant: str) -> FederatedData:
+    everything = {participant: np.arange(len(dataset.train))}
+    return FederatedData(dataset, everything, np.empty(0, dtype=np.int64))
+
+
+def _given(message: Message, context: Context) -> Given:
+    sent = read_settings(message.content)
+    if not sent:
+        return Given(RunConfig.parse(context.run_config))
+    schema = Schema.from_json(json.loads(str(sent.pop("schema"))))
+    return Given(RunConfig.parse(sent), schema)
+
+
+def _is_deployed(context: Context) -> bool:
+    """Whether the node is on a machine of its own: nobody else tells it where its things are."""
+    return "data" in context.node_config or "participant" in context.node_config
+
+
+def _name(context: Context) -> str:
+    return str(context.node_config.get("participant", ""))
+
+
+def _store(task: RewardTask, context: Context) -> Path:
+    from aequa_flwr.rewards import RewardCard, safe_name, save_reward
+
+    card = RewardCard.from_json(task.card)
+    if card.participant != _name(context):
+        raise UserError(
+            f"the reward is {card.participant!r}'s, and this node is {_name(context)!r}"
+        )
+    folder = Path(str(context.node_config.get("rewards", _REWARDS))).expanduser()
+    path = save_reward(folder / safe_name(card.run), card, task.params)
+    logger.info("The reward of this node is %s", path)
+    return path
+
+
+def _plan(settings: RunConfig, rates: tuple[float, ...], *, p_min: float | None) -> "LocalPlan":
+    from aequa_flwr.training import LocalPlan
+
+    return LocalPlan(
+        rates,
+        settings.batch_size,
+        settings.momentum,
+        p_min,
+        distillation=settings.distillation,
+        augmented=settings.augmentation != "none",
+        clip_norm=settings.clip_norm,
+    )
+
+
+def _rates(settings: RunConfig, server_round: int) -> tuple[float, ...]:
+    from aequa_flwr.training import scheduled_rate
+
+    rate = scheduled_rate(
+        settings.learning_rate, settings.lr_schedule, server_round, settings.rounds
+    )
+    return (rate,) * settings.local_epochs
+
+
+def _make_host(
+    settings: RunConfig,
+    data: FederatedData,
+    context: Context,
+    network: "Builder | SlimNetwork | None",
+) -> "Host":
+    from aequa_flwr.slim.networks import build_network
+    from aequa_flwr.training import (
+        Host,
+        choose_compute,
+        flip_labels,
+        keep_memory,
+        limit_threads,
+    )
+
+    limit_threads(settings.threads)
+    keep_memory()
+    schema = data.dataset.schema
+    compute = choose_compute(settings.device, settings.precision)
+    built = build_network(settings.network if network is None else network, schema)
+    # An experiment on simulated participants; a deployed one does as it likes without being told.
+    deployed = _is_deployed(context)
+    behaviours = {} if deployed else dict(zip(data.shares, settings.behaviours, strict=False))
+
+    @cache
+    def tensors(name: str) -> "Resident":
+        resident = compute.resident(data.dataset.train, schema, data.shares[name])
+        behaviour = behaviours.get(name)
+        if behaviour is None or behaviour.kind != "flip":
+            return resident
+        rng = rng_for(settings.seed, "flipped labels", name)
+        return flip_labels(resident, behaviour.numbers[0], schema.num_classes, rng)
+
+    return Host(
+        built.to(compute.device),
+        compute,
+        tensors,
+        settings.seed,
+        weight_by_examples=settings.weighting == "examples",
+        behaviours=behaviours,
+    )

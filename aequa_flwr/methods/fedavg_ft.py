@@ -1,0 +1,31 @@
+"""FedAvg-FT: FedAvg and one more local epoch, the paper's way to tell FedAvg's models apart."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from aequa_flwr.methods.method import (
+    FULL_MODELS,
+    FULL_MODELS_USUAL,
+    About,
+    Method,
+    Setup,
+    everybody_at,
+    widest_for_all,
+)
+
+
+@dataclass(frozen=True)
+class FedAvgFt:
+    """Uniform averaging of full models; at the end everybody trains the result once more."""
+
+    about: ClassVar[About] = About(
+        title="FedAvg-FT",
+        says="A baseline: everybody trained one model together, and at the end once more alone.",
+        tunes=True,
+        usual=FULL_MODELS_USUAL,
+        allows=FULL_MODELS,
+    )
+
+    def build(self, setup: Setup) -> Method:
+        """Return the method for one run."""
+        return Method(self.about, everybody_at(setup.ladder[-1]), widest_for_all)

@@ -1,0 +1,239 @@
+"""RunRecord: all that a run produced, to and from versioned JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from aequa_flwr.contribution import Unit
+from aequa_flwr.errors import UserError
+from aequa_flwr.files import write_whole
+from aequa_flwr.methods import Value
+from aequa_flwr.results.fairness import Measures
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+SCHEMA_VERSION = 3
+RECORD_FILE, REWARDS_FOLDER, REPORT_FILE = "record.json", "rewards", "report.html"
+# On a server with nodes on other machines: which node each name belongs to.
+ROSTER_FILE = "roster.json"
+# How the reason of a failure begins that a later delivery resolves.
+UNDELIVERED = "its reward was not delivered"
+_MAX_RECORD_BYTES = 200_000_000
+# A field of which the file says nothing where there is nothing to say.
+_LEFT_OUT_IF_EMPTY = {"left-out-if-empty": True}
+
+Status = Literal["running", "completed", "failed", "interrupted"]
+
+
+class RecordError(UserError):
+    """A record that cannot be read."""
+
+
+class NewerRecordError(RecordError):
+    """A record that a later version of this project wrote."""
+
+
+@dataclass(frozen=True)
+class HeldOutAccuracies:
+    """The same numbers of one participant on the data nothing was chosen on."""
+
+    standalone_accuracy: float | None
+    reward_accuracy: float
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class ParticipantRecord:
+    """One participant: accuracies and gains are fractions in [0, 1], None where not reached.
+
+    ``contribution`` is in the record's ``contribution_unit``; ``gain`` is ``reward_accuracy -
+    standalone_accuracy``, both on the validation data. ``data_fingerprint`` is equal for equal
+    examples; empty in records of version 2 and older.
+    """
+
+    name: str
+    num_examples: int
+    contribution: float | None
+    standalone_accuracy: float | None
+    width: float | None
+    reward_accuracy: float | None
+    gain: float | None
+    individually_rational: bool | None
+    held_out: HeldOutAccuracies | None = None
+    data_fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The accuracy of one level of the ladder, and how large its network is."""
+
+    width: float
+    accuracy: float | None
+    held_out_accuracy: float | None
+    num_parameters: int
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One round: accuracy at p_max and at p_min on the validation data, mean local loss.
+
+    ``widths`` and ``contributions`` have an entry for each participant, in their order: the width
+    it was trained at (None: it was not), and its contribution after the round. Contributions that
+    rounds do not change are not repeated here. ``num_evaluations`` counts the models that were
+    measured to assess contributions. ``reported`` holds every other number that participants
+    report of a round, by its name, in their order too.
+    """
+
+    server_round: int
+    num_trained: int
+    loss: float
+    accuracy: float | None
+    narrow_accuracy: float | None
+    widths: tuple[float | None, ...] = ()
+    contributions: tuple[float | None, ...] = ()
+    num_evaluations: int = 0
+    reported: Mapping[str, tuple[float | None, ...]] = field(
+        default_factory=dict, metadata=_LEFT_OUT_IF_EMPTY
+    )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Who could not take part in what, and why. Round 0 is before training."""
+
+    server_round: int
+    participant: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """Which data, and how many examples each part of it has."""
+
+    dataset: str
+    num_train: int
+    num_validation: int
+    num_held_out: int
+
+
+@dataclass(frozen=True)
+class Times:
+    """The only part of a record that differs between two runs of the same seed.
+
+    ``resumed`` is when the run went on after an interruption.
+    """
+
+    started: str = ""
+    finished: str = ""
+    seconds: float = 0.0
+    resumed: tuple[str, ...] = ()
+    round_seconds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything of a run; ``measures`` are on the validation data, ``held_out`` is not.
+
+    ``status`` "failed" and "interrupted" say why in ``reason``; what was reached until then is
+    there, the rest is empty or None.
+    """
+
+    status: Status
+    reason: str
+    config: Mapping[str, Value]
+    versions: Mapping[str, str]
+    data: DataRecord | None = None
+    contribution_unit: Unit = "accuracy"
+    participants: tuple[ParticipantRecord, ...] = ()
+    measures: Measures | None = None
+    held_out: Measures | None = None
+    curve: tuple[CurvePoint, ...] = ()
+    rounds: tuple[RoundRecord, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    times: Times = field(default_factory=Times)
+    schema: int = SCHEMA_VERSION
+
+
+def save_record(folder: Path, record: RunRecord) -> None:
+    """Write record.json to ``folder``; a reader never sees half of it.
+
+    In one line while the run goes on: with thousands of participants, lines take longer than all
+    else between two rounds.
+    """
+    indent = None if record.status == "running" else 2
+    text = json.dumps(record, indent=indent, allow_nan=False, default=_parts) + "\n"
+    write_whole(folder / RECORD_FILE, text)
+
+
+def _parts(value: "DataclassInstance") -> dict[str, object]:
+    """Return what a dataclass holds; unlike asdict, without a copy of everything below it."""
+    values = {part: getattr(value, part.name) for part in fields(value)}
+    return {
+        part.name: one for part, one in values.items() if one or part.metadata != _LEFT_OUT_IF_EMPTY
+    }
+
+
+def load_record(run: Path | str) -> RunRecord:
+    """Read the record of the run in folder ``run`` (or the file itself); raises RecordError.
+
+    Older versions are read too; what they did not know yet has its default.
+    """
+    run = Path(run)
+    path = run / RECORD_FILE if run.is_dir() else run
+    try:
+        if path.stat().st_size > _MAX_RECORD_BYTES:
+            raise RecordError(f"{path} is too large to be a run's record.")
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read; is {run} the folder of a run?") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(
+            f"{path} is not a whole record; it may be truncated: `aequa run --resume` makes it "
+            "anew from the run's checkpoints."
+        ) from error
+    return parse_record(content, str(path))
+
+
+def load_if_readable(run: Path) -> RunRecord | None:
+    """Return the record of ``run``; None where there is none, or it is damaged.
+
+    Raises NewerRecordError: what cannot be understood is not to be replaced.
+    """
+    try:
+        return load_record(run)
+    except NewerRecordError:
+        raise
+    except RecordError:
+        return None
+
+
+def parse_record(content: object, where: str) -> RunRecord:
+    """Return the record that ``content``, decoded JSON, is; RecordError names ``where``."""
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if isinstance(schema, int) and schema > SCHEMA_VERSION:
+        raise NewerRecordError(
+            f"{where} is of a newer version ({schema}); update aequa-flwr to read it."
+        )
+    try:
+        return TypeAdapter(RunRecord).validate_python(content)
+    except ValidationError as error:
+        field_name = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise RecordError(
+            f"{where} is not a record of version 1 to {SCHEMA_VERSION}: "
+            f"{field_name or 'it is no object'}."
+        ) from error
+
+
+def parse_json(text: str) -> object:
+    """Decode JSON; NaN and infinity are none, and no measure of ours, so they raise ValueError."""
+    decoded: object = json.loads(text, parse_constant=_refuse_constant)
+    return decoded
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)

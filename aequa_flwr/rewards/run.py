@@ -1,0 +1,83 @@
+"""A run that has ended: its record, its rewards and its report, from its folder."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from aequa_flwr.errors import UserError
+from aequa_flwr.report import render_page, verdict
+from aequa_flwr.results import REWARDS_FOLDER, RunRecord, load_record
+from aequa_flwr.rewards.reward import load_reward
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Rewards(Mapping[str, "nn.Module"]):
+    """The rewards of a run by participant; each is loaded when it is first asked for.
+
+    Participants of a deployed federation keep theirs on their own machines: these are not here.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        found = sorted(path for path in folder.glob("*") if path.is_dir())
+        self._folders = {path.name: path for path in found}
+        self._loaded: dict[str, nn.Module] = {}
+
+    def __getitem__(self, name: str) -> "nn.Module":
+        if name not in self._loaded:
+            self._loaded[name] = load_reward(self._folders[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended.
+
+    ``folder`` holds its files; a temporary one is removed with this object: keep it with `save`.
+    ``record`` is everything that was measured.
+    """
+
+    folder: Path
+    record: RunRecord
+    temporary: "TemporaryDirectory[str] | None" = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def rewards(self) -> Rewards:
+        """Each participant's reward, an ordinary small `nn.Module`."""
+        return Rewards(self.folder / REWARDS_FOLDER)
+
+    @cached_property
+    def report(self) -> str:
+        """The report as one self-contained HTML page."""
+        return render_page(self.record)
+
+    def save(self, folder: str | Path) -> "Run":
+        """Copy all files of the run to a new ``folder``; return the run there."""
+        target = Path(folder).expanduser()
+        if target.exists():
+            raise UserError(f"The folder {target} exists already; choose another.")
+        shutil.copytree(self.folder, target)
+        return Run(target, self.record)
+
+    def __str__(self) -> str:
+        return verdict(self.record)
+
+
+def load_run(folder: str | Path) -> Run:
+    """Return the run in ``folder``, as `aequa run` and `simulate` leave it.
+
+    Raises UserError if there is none or its record cannot be read.
+    """
+    path = Path(folder).expanduser()
+    return Run(path, load_record(path))

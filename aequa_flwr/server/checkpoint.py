@@ -1,0 +1,220 @@
+"""Checkpoints: the whole state of a run in one file, from which it resumes to the same end.
+
+A safetensors file: the tensors of the state, all else as the bytes of a JSON text, and a
+checksum. Nothing random has to be kept: every draw follows from the seed, the round and who draws.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import TypeAdapter
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from aequa_flwr.errors import UserError
+from aequa_flwr.files import write_whole
+from aequa_flwr.results import load_if_readable
+from aequa_flwr.server.state import RunState
+from aequa_flwr.settings import RunConfig
+from aequa_flwr.slim import Params
+
+CHECKPOINTS_FOLDER = "checkpoints"
+# Raise it with every change of RunState or of the file.
+_VERSION = 2
+_KEPT = 2
+_NAME = re.compile(r"(\d{6,})\.safetensors")
+
+Array = npt.NDArray[Any]
+_TENSORS, _TEXT = ("params", "ledger", "personal"), "run"
+_READERS = {
+    name: TypeAdapter[Any](hint)
+    for name, hint in get_type_hints(RunState).items()
+    if name not in _TENSORS
+}
+
+
+class CheckpointError(UserError):
+    """A checkpoint that a run cannot resume from; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run was: its state, and all its settings."""
+
+    path: Path
+    state: RunState
+    config: RunConfig
+
+
+class Checkpoints:
+    """Writes the checkpoints of the run in a folder; the last two are kept."""
+
+    def __init__(self, run: Path, config: RunConfig) -> None:
+        self._folder = run / CHECKPOINTS_FOLDER
+        self._config = config
+
+    def save(self, state: RunState) -> None:
+        """Write the next one, and remove those that are too old; raises OSError."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        there = _numbered(self._folder)
+        number = max(there, default=0) + 1
+        write_whole(_path(self._folder, number), _encode(state, self._config))
+        # And what a server left that was killed while it wrote.
+        halves = self._folder.glob(".*.safetensors.*")
+        for path in (*halves, *(there[old] for old in sorted(there)[: -(_KEPT - 1)])):
+            path.unlink(missing_ok=True)
+
+
+def load_checkpoint(run: Path) -> Checkpoint:
+    """Return the last checkpoint of the run in folder ``run``, or the one whose file it is.
+
+    Raises CheckpointError if it cannot be used; that names the one before it if that can be.
+    """
+    if run.is_file():
+        return _read(run)
+    if not run.exists():
+        raise CheckpointError(f"There is no {run}; name the folder of a run.")
+    there = _numbered(run / CHECKPOINTS_FOLDER)
+    if not there:
+        raise CheckpointError(f"{run} has no checkpoint; start the run anew in another folder.")
+    paths = [there[number] for number in sorted(there, reverse=True)]
+    try:
+        return _read(paths[0])
+    except CheckpointError as error:
+        for older in paths[1:]:
+            try:
+                state = _read(older).state
+            except CheckpointError:
+                continue
+            raise CheckpointError(
+                f"{str(error).rstrip('.')}; the one before it, after round "
+                f"{state.server_round}, is good: use --resume {older}."
+            ) from None
+        raise
+
+
+def reopen_run(checkpoint: Checkpoint) -> Path:
+    """Return the folder of the run; raises CheckpointError if there is nothing left to do."""
+    folder = checkpoint.path.parent.parent
+    record = load_if_readable(folder)
+    if record is not None and record.status == "completed":
+        raise CheckpointError(f"The run in {folder} is completed; there is nothing to resume.")
+    return folder
+
+
+def check_same_run(checkpoint: Checkpoint, config: RunConfig, params: Params) -> None:
+    """Raise CheckpointError unless a run with ``config`` and such ``params`` can resume from it."""
+    theirs, ours = checkpoint.config.to_record(), config.to_record()
+    for key, value in theirs.items():
+        if ours[key] != value and key not in RunConfig.may_change():
+            raise CheckpointError(
+                f"{checkpoint.path} is of a run with {key} = {value!r}, and this one has "
+                f"{ours[key]!r}; resume with the same settings, or start anew."
+            )
+    if _shapes(checkpoint.state.params) != _shapes(params):
+        raise CheckpointError(
+            f"{checkpoint.path} is of another network than {config.network} is now; bring that "
+            "back, or start anew."
+        )
+
+
+def _shapes(params: Params) -> dict[str, tuple[int, ...]]:
+    return {name: value.shape for name, value in params.items()}
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number:06d}.safetensors"
+
+
+def _numbered(folder: Path) -> dict[int, Path]:
+    matches = ((path, _NAME.fullmatch(path.name)) for path in folder.glob("*.safetensors"))
+    return {int(match[1]): path for path, match in matches if match is not None}
+
+
+def _encode(state: RunState, config: RunConfig) -> bytes:
+    personal = list(state.personal.values())
+    tensors: dict[str, Array] = {
+        **{f"params/{name}": value for name, value in state.params.items()},
+        **{f"ledger/{name}": value for name, value in state.ledger.items()},
+        **{f"personal/{k}/{n}": v for k, params in enumerate(personal) for n, v in params.items()},
+    }
+    tensors = {name: np.asarray(value, order="C") for name, value in tensors.items()}
+    content = {
+        "config": config.to_flower(),
+        "state": {
+            name: reader.dump_python(getattr(state, name)) for name, reader in _READERS.items()
+        },
+        "personal": list(state.personal),
+        # safetensors sorts, and a sum over all tensors depends on their order.
+        "tensors": list(tensors),
+    }
+    # As a tensor: the header of the file has a limit, and rounds of thousands reach it.
+    text = json.dumps(content, allow_nan=False).encode()
+    tensors[_TEXT] = np.frombuffer(text, np.uint8)
+    return save(tensors, {"version": str(_VERSION), "sha256": _checksum(tensors)})
+
+
+def _checksum(tensors: Mapping[str, Array]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"\n{name} {value.dtype} {value.shape}\n".encode())
+        digest.update(np.asarray(value, order="C").data)
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> Checkpoint:
+    tensors = _read_whole(path)
+    try:
+        content = json.loads(tensors.pop(_TEXT).tobytes())
+        config = RunConfig.parse(content["config"])
+        values = {
+            key: reader.validate_python(content["state"][key]) for key, reader in _READERS.items()
+        }
+        named = {key: tensors[key] for key in content["tensors"]}
+        state = RunState(**values, **_sort_out(named, content["personal"]))
+    except (UserError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path} does not hold the state of a run ({reason}).") from None
+    return Checkpoint(path, state, config)
+
+
+def _read_whole(path: Path) -> dict[str, Array]:
+    """Return the tensors of a file that is whole and of this version."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        version = header["version"]
+        if header["sha256"] != _checksum(tensors):
+            raise ValueError("the checksum is wrong")
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror or error}).") from None
+    except (SafetensorError, ValueError, LookupError, TypeError):
+        raise CheckpointError(f"{path} is not a whole checkpoint; it may be truncated.") from None
+    if version != str(_VERSION):
+        raise CheckpointError(
+            f"{path} is of another version of aequa-flwr (checkpoint {version}, not {_VERSION}); "
+            "resume with that version, or start anew."
+        )
+    return tensors
+
+
+def _sort_out(tensors: Mapping[str, Array], names: list[str]) -> dict[str, Any]:
+    """Return the three parts of a state that are tensors."""
+    found: dict[str, Any] = {"params": {}, "ledger": {}, "personal": {name: {} for name in names}}
+    for key, value in tensors.items():
+        kind, _, name = key.partition("/")
+        part = found[kind]
+        if kind == "personal":
+            index, _, name = name.partition("/")
+            part = part[names[int(index)]]
+        part[name] = value
+    return found

@@ -1,0 +1,79 @@
+"""The state of a run as it goes on; record, checkpoints and progress follow it."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from aequa_flwr.results import Progress, RunRecord, WorkClock
+from aequa_flwr.server.recording import with_state
+from aequa_flwr.server.run_folder import RunFolder
+from aequa_flwr.server.state import RunState
+
+logger = logging.getLogger(__name__)
+
+
+class Journal:
+    """Holds the state; the record in ``folder`` follows every change of it.
+
+    ``ladder`` holds the widths a reward can have, and ``sizes`` how many parameters each has.
+    ``clock`` judges the time left. ``on_progress`` is told where the run is.
+    """
+
+    def __init__(
+        self,
+        state: RunState,
+        folder: RunFolder,
+        ladder: Sequence[float],
+        sizes: Sequence[int],
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self.state, self.folder = state, folder
+        self.clock = WorkClock(0, 0)
+        self._ladder, self._sizes = ladder, sizes
+        self._on_progress = on_progress
+        self._saved_at = 0.0
+        if state.stage != "join":  # resumed
+            self._record()
+
+    @property
+    def record(self) -> RunRecord:
+        """Everything the run has produced so far."""
+        return self.folder.record
+
+    @property
+    def seconds_since_save(self) -> float:
+        """How much would be lost if the process ended now."""
+        return time.monotonic() - self._saved_at
+
+    def set(self, state: RunState) -> None:
+        """Replace the state, and log what has failed since the last one; the record waits."""
+        for failure in state.failures[len(self.state.failures) :]:
+            logger.warning(
+                "Round %d, %s: %s", failure.server_round, failure.participant, failure.reason
+            )
+        self.state = state
+
+    def update(self, state: RunState, *, save: bool = False) -> None:
+        """Replace the state, bring the record up to date, and ``save`` a checkpoint if asked to."""
+        self.set(state)
+        self._record()
+        if save:
+            self.save()
+
+    def fail(self, server_round: int, reasons: Mapping[str, str]) -> None:
+        """Note who failed in ``server_round``, and why."""
+        self.set(self.state.failed(server_round, reasons))
+
+    def save(self) -> None:
+        """Write a checkpoint of the state."""
+        self.folder.checkpoint(self.state)
+        self._saved_at = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        """Tell people where the run is."""
+        self.folder.show(progress)
+        self._on_progress(progress)
+
+    def _record(self) -> None:
+        record = with_state(self.folder.record, self.state, self._ladder, self._sizes)
+        self.folder.update(record)

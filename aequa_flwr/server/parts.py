@@ -1,0 +1,194 @@
+"""The parts of a run: what settings, data and a network decide before anything is started."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aequa_flwr.allocation import FairAllocation
+from aequa_flwr.contribution import Assessor, ContributionEstimator, build_estimator, check_needs
+from aequa_flwr.data import FederatedData, Say, federated_data, quiet
+from aequa_flwr.errors import UserError
+from aequa_flwr.methods import Attendance, Method, Setup, find_method, read_participation
+from aequa_flwr.results import DataRecord, RunRecord, load_standalone, standalone_of
+from aequa_flwr.seeding import rng_for
+from aequa_flwr.server.steps import Calibrate, Rules, Steps
+from aequa_flwr.settings import RunConfig
+from aequa_flwr.slim import Params
+from aequa_flwr.slim.networks import Builder, SlimNetwork, build_network
+from aequa_flwr.training import ServerData, check_augmentation, choose_compute, keep_memory
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a run that settings and data decide, before anything is started."""
+
+    settings: RunConfig
+    data: FederatedData
+    network: SlimNetwork
+    estimator: ContributionEstimator
+    earlier: tuple[RunRecord, Path] | None = None
+
+    def steps(self) -> Steps:
+        """Return how the run goes from state to state, with the server's data in memory."""
+        return make_steps(self, _server_data(self.settings, self.data, self.network))
+
+    def describe(self) -> DataRecord:
+        """Return what the record says of the data."""
+        return DataRecord(
+            dataset=self.data.dataset.name,
+            num_train=sum(len(share) for share in self.data.shares.values()),
+            num_validation=len(self.data.validation) if self.settings.validation else 0,
+            num_held_out=len(self.data.held_out),
+        )
+
+
+def check_settings(settings: RunConfig) -> ContributionEstimator:
+    """Return the contribution method; raises UserError for settings that no data makes possible."""
+    choose_compute(settings.device, settings.precision)
+    estimator = build_estimator(settings.contribution)
+    check_needs(
+        settings.contribution,
+        estimator,
+        validation=settings.validation,
+        participants=settings.participants,
+    )
+    find_method(settings.method, settings.reward)
+    _earlier(settings)
+    return estimator
+
+
+def prepare(
+    settings: RunConfig,
+    say: Say = quiet,
+    *,
+    data: FederatedData | None = None,
+    network: Builder | SlimNetwork | None = None,
+) -> Parts:
+    """Load and check what a run needs; raises UserError where parts do not go together.
+
+    ``data`` and ``network`` are the caller's own instead of those that the settings name.
+    """
+    estimator = check_settings(settings)
+    earlier = _earlier(settings)
+    data = federated_data(settings.data_spec, say) if data is None else data
+    schema = data.dataset.schema
+    check_augmentation(settings.augmentation, schema)
+    seed = int(rng_for(settings.seed, "initial weights").integers(2**31))
+    wanted = settings.network if network is None else network
+    built = build_network(wanted, schema, init_seed=seed)
+    built.levels(settings.p_min, settings.p_max, most=settings.max_levels)
+    if earlier is not None and data.shares:
+        standalone_of(*earlier, {name: data.fingerprint(name) for name in data.shares})
+    return Parts(settings, data, built, estimator, earlier)
+
+
+def prepare_simulation(
+    settings: RunConfig,
+    say: Say = quiet,
+    *,
+    data: FederatedData | None = None,
+    network: Builder | SlimNetwork | None = None,
+) -> Parts:
+    """Prepare a run whose participants are simulated; raises UserError if they have no data."""
+    parts = prepare(settings, say, data=data, network=network)
+    if not parts.data.shares:
+        raise UserError(
+            f"{settings.data_dir} holds no training part, so there is nothing to share out "
+            "among simulated participants; add one."
+        )
+    return parts
+
+
+def make_steps(parts: Parts, server: ServerData | None) -> Steps:
+    """Return how a run goes; ``server`` is None where the server has no data."""
+    settings, network, estimator = parts.settings, parts.network, parts.estimator
+    ladder = network.levels(settings.p_min, settings.p_max, most=settings.max_levels)
+    seed = settings.seed
+    scorer = None if server is None else server.scorer(ladder[0], settings.utility_examples)
+    return Steps(
+        method=_method(settings, ladder, estimator),
+        attendance=Attendance(
+            read_participation(settings.participation), seed, estimator.needs.everybody_first
+        ),
+        assessor=Assessor(
+            estimator,
+            width=ladder[0],
+            layouts=network.layouts,
+            classes=parts.data.dataset.schema.num_classes,
+            seed=seed,
+            scorer=scorer,
+        ),
+        layouts=network.layouts,
+        ladder=ladder,
+        rules=Rules(
+            round_quorum=settings.round_quorum,
+            attempts=settings.round_attempts,
+            norm_limit=settings.norm_limit,
+            refusals=settings.set_aside_after,
+            weighted=settings.weighting == "examples",
+        ),
+        measure=None if server is None else server.measure,
+        measure_alone=settings.measure_alone,
+        calibrate=None if server is None else _calibrator(settings, server, ladder),
+    )
+
+
+def _method(
+    settings: RunConfig, ladder: tuple[float, ...], estimator: ContributionEstimator
+) -> Method:
+    ending = None
+    if settings.allocation != "keep":
+        ending = FairAllocation(
+            ladder,
+            by=settings.allocation,
+            comparable=estimator.unit == "accuracy",
+            solver=settings.solver,
+            epsilon=settings.epsilon,
+            curve_fit=settings.curve_fit,
+            seed=settings.seed,
+        )
+    setup = Setup(ladder, estimator, ending, settings.gamma, settings.nu)
+    return find_method(settings.method, settings.reward).build(setup)
+
+
+def _earlier(settings: RunConfig) -> tuple[RunRecord, Path] | None:
+    """Return the run that models trained alone are taken from, if there is one."""
+    if not settings.standalone_from:
+        return None
+    path = Path(settings.standalone_from).expanduser()
+    return load_standalone(path, settings.alone_settings()), path
+
+
+def _server_data(
+    settings: RunConfig, data: FederatedData, network: SlimNetwork
+) -> ServerData | None:
+    if not settings.validation:
+        return None
+    keep_memory()
+    compute = choose_compute(settings.device, settings.precision)
+    schema = data.dataset.schema
+    held_out = compute.resident(data.dataset.train, schema, data.held_out)
+    validation = compute.resident(data.validation, schema)
+    return ServerData(
+        network.to(compute.device), compute, validation, held_out if len(held_out) else None
+    )
+
+
+def _calibrator(
+    settings: RunConfig, server_data: ServerData, ladder: Sequence[float]
+) -> Calibrate | None:
+    """Return what completes BatchNorm after training; None where nothing does."""
+    network = server_data.network
+    if settings.calibration == "none" or not network.has_batch_norm:
+        return None
+
+    def calibrate(params: Params, trained: Sequence[int]) -> Params:
+        every = settings.calibration == "all"
+        widths = [width for width in ladder if every or network.bn_row_of(width) not in trained]
+        logger.info("Calibrating BatchNorm at the widths %s", widths)
+        return server_data.calibrate(params, widths, trained)
+
+    return calibrate

@@ -1,0 +1,58 @@
+"""RunState: all that a run knows between two messages, as one value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from aequa_flwr.contribution import Ledger
+from aequa_flwr.methods import Models
+from aequa_flwr.results import Failure, Measured, RoundRecord
+from aequa_flwr.slim import Params
+
+Stage = Literal["join", "contribution", "training", "rewards"]
+
+
+@dataclass(frozen=True)
+class RunState:
+    """All that a run knows between two messages; with the settings enough to resume from here.
+
+    ``stage`` is the one that it is in, ``server_round`` the last round that counted.
+    ``num_examples`` names the participants that joined, in alphabetical order, and
+    ``fingerprints`` are those of their data. ``ledger`` is what the contribution method
+    remembers. ``levels`` are indices into the ladder of rewards, and ``curve`` the accuracies of it
+    in ascending order of width, empty where the server cannot measure. ``bn_rows`` are the rows of
+    BatchNorm that somebody has trained so far. ``refusals`` counts how often in a row somebody's
+    reply could not be used. ``personal`` are the full models of participants that have one of their
+    own, and ``rewards`` the accuracies of what they end with; both are empty where rewards are
+    sub-networks of one model. ``round_seconds`` is how long each round took.
+    """
+
+    params: Params
+    stage: Stage = "join"
+    server_round: int = 0
+    num_examples: Mapping[str, int] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    standalone: Mapping[str, Measured] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=dict)
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    bn_rows: tuple[int, ...] = ()
+    rounds: tuple[RoundRecord, ...] = ()
+    round_seconds: tuple[float, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    curve: tuple[Measured, ...] = ()
+    levels: Mapping[str, int] = field(default_factory=dict)
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    personal: Mapping[str, Params] = field(default_factory=dict)
+    rewards: Mapping[str, Measured] = field(default_factory=dict)
+
+    @property
+    def models(self) -> Models:
+        """The server's model and the personal ones."""
+        return Models(self.params, self.personal)
+
+    def failed(self, server_round: int, reasons: Mapping[str, str]) -> "RunState":
+        """Return the state that also knows who failed in ``server_round``, and why."""
+        found = (Failure(server_round, name, reason) for name, reason in reasons.items())
+        # Before training, a resumed run meets again what it knows already.
+        new = [one for one in found if server_round or one not in self.failures]
+        return replace(self, failures=(*self.failures, *new)) if new else self

@@ -1,0 +1,477 @@
+"""RunConfig: the typed, validated view of Flower's run config. Nothing else reads it."""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from aequa_flwr.data import DataSpec, read_partition
+from aequa_flwr.errors import UsageError
+from aequa_flwr.methods import About, Value, about_method, read_participation
+from aequa_flwr.options import Spec, kind_of
+from aequa_flwr.settings.behaviour import read_behaviours
+
+T = TypeVar("T")
+DatasetName = Literal[
+    "digits",
+    "mnist",
+    "fashion-mnist",
+    "svhn",
+    "cifar10",
+    "cifar100",
+    "sst",
+    "femnist",
+    # The user's own: a folder of images by class, .npz files with x and y, .tsv files of text.
+    "images",
+    "arrays",
+    "text",
+]
+DATASETS: tuple[str, ...] = get_args(DatasetName)
+# What a value of another kind must be: pydantic's own words are a programmer's.
+_KINDS = {
+    **dict.fromkeys(("int_parsing", "int_from_float", "int_type"), "must be a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
+    "string_type": "must be text",
+}
+# Facts of a setting that are not its type, noted at the field itself. Models trained alone depend
+# on it: who holds what, the network, the training.
+_ALONE: dict[str, Any] = {"alone": True}
+# Where a run's files are and who is told of it, which does not change what it computes.
+_PLACE: dict[str, Any] = {"place": True}
+# How long to wait, which may be another when a run is resumed.
+_PATIENCE: dict[str, Any] = {"may-change": True}
+# Counts beyond this are typing errors, and some would not fit a protocol integer.
+_MOST = 10_000_000
+
+
+class ConfigError(UsageError):
+    """A run config that cannot be run; the text names the key and the allowed values."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What "auto" means for one data set."""
+
+    network: str
+    rounds: int
+    batch_size: int
+    learning_rate: float
+    lr_schedule: str = "paper"
+    partition: str = "homogeneous"
+    clip_norm: float = 0.0
+
+
+# The paper's settings (appendix B) for its data sets, but for the step of SST: a participant has
+# 7 batches a round, and after 700 steps of 0.01 one that trained alone still had a balanced
+# accuracy of 20 %, which is chance. With 0.5 half of those alone never left chance, their ReLUs
+# dead after one long step; clipped gradients keep them alive. Digits has 1/40 of their examples:
+# small batches and a larger, decaying step reach its plateau in 40 rounds; its shares are unequal
+# by default, so that a first run shows contributions that differ.
+RECIPES: Mapping[str, Recipe] = {
+    "digits": Recipe("small-cnn", 40, 16, 0.03, "step", "dirichlet:1"),
+    "mnist": Recipe("cnn", 50, 128, 0.01),
+    "fashion-mnist": Recipe("cnn", 50, 128, 0.01),
+    "svhn": Recipe("large-cnn", 50, 128, 0.01),
+    "cifar10": Recipe("resnet18", 100, 128, 0.01),
+    "cifar100": Recipe("resnet18", 100, 128, 0.01),
+    "sst": Recipe("lstm", 100, 128, 0.5, clip_norm=1.0),
+    "femnist": Recipe("femnist-cnn", 50, 128, 0.01, partition="natural"),
+    "images": Recipe("cnn", 50, 32, 0.01),
+    "arrays": Recipe("cnn", 50, 32, 0.01),
+    "text": Recipe("lstm", 100, 32, 0.2),
+}
+
+
+class RunConfig(BaseModel):
+    """Every setting of a run, in Flower's kebab-case on the outside.
+
+    "auto" stands for the data set's own value (RECIPES) and is resolved here, so that a
+    RunConfig holds nothing but final values.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        alias_generator=lambda name: name.replace("_", "-"),
+        allow_inf_nan=False,
+    )
+
+    method: str = Field("aequa", description="aequa, or a baseline to compare it with")
+    dataset: DatasetName = Field(
+        "digits", description="what is learnt; digits is embedded", json_schema_extra=_ALONE
+    )
+    data_dir: str = Field(
+        "", description="folder or file that holds the data set", json_schema_extra=_PLACE
+    )
+    cache_dir: str = Field(
+        "",
+        description="folder of prepared data sets; empty: the user's cache",
+        json_schema_extra=_PLACE,
+    )
+    max_length: int = Field(
+        60, ge=1, le=_MOST, description="longest text in words", json_schema_extra=_ALONE
+    )
+    download: bool = Field(False, description="fetch the data set if the folder lacks it")
+    partition: str = Field(
+        "auto", description="how the training data is split", json_schema_extra=_ALONE
+    )
+    participants: int = Field(
+        10, ge=1, le=_MOST, description="how many take part", json_schema_extra=_ALONE
+    )
+    held_out_fraction: float = Field(
+        0.05,
+        ge=0.0,
+        lt=1.0,
+        description="training data that nobody holds and nothing is tuned on",
+        json_schema_extra=_ALONE,
+    )
+    network: str = Field(
+        description="a name of `aequa networks`, or my_package.nets:make", json_schema_extra=_ALONE
+    )
+    rounds: int = Field(
+        ge=1, le=_MOST, description="rounds of training together", json_schema_extra=_ALONE
+    )
+    local_epochs: int = Field(
+        1,
+        ge=1,
+        le=_MOST,
+        description="passes over its own data in a round, for each participant",
+        json_schema_extra=_ALONE,
+    )
+    batch_size: int = Field(
+        ge=1, le=_MOST, description="examples of a step", json_schema_extra=_ALONE
+    )
+    learning_rate: float = Field(
+        gt=0.0, description="of SGD, in the first round", json_schema_extra=_ALONE
+    )
+    lr_schedule: Literal["paper", "step", "constant"] = Field(
+        description="step: x0.1 at 50 % and 75 % of the rounds; paper: step from 100 rounds on",
+        json_schema_extra=_ALONE,
+    )
+    momentum: float = Field(
+        0.9, ge=0.0, lt=1.0, description="of SGD; starts anew each round", json_schema_extra=_ALONE
+    )
+    clip_norm: float = Field(
+        ge=0.0,
+        description="largest norm of the gradients of a step; 0 does not clip",
+        json_schema_extra=_ALONE,
+    )
+    p_min: float = Field(gt=0.0, le=1.0, description="narrowest width")
+    p_max: float = Field(1.0, gt=0.0, le=1.0, description="widest width")
+    max_levels: int = Field(
+        64, ge=2, le=_MOST, description="widths a reward can have, if the network has more"
+    )
+    distillation: bool = Field(False, description="narrow passes learn from the wide one")
+    augmentation: Literal["none", "crop-flip"] = Field(
+        "none",
+        description="crop-flip: random crops of images padded by 4, half of them mirrored",
+        json_schema_extra=_ALONE,
+    )
+    calibration: Literal["none", "untrained", "all"] = Field(
+        "none", description="which levels get BatchNorm statistics from the server's inputs"
+    )
+    weighting: Literal["equal", "examples"] = Field(
+        "equal", description="how much an update counts in the average"
+    )
+    participation: str = Field("all", description="who takes part in a round")
+    behaviour: str = Field(
+        "",
+        description="what simulated participants do wrong, in their order; empty: nothing",
+        json_schema_extra=_ALONE,
+    )
+    contribution: str = Field(description="how contributions are assessed")
+    measure_alone: bool = Field(
+        False, description="also train everybody alone where the contribution does not need it"
+    )
+    standalone_from: str = Field(
+        "",
+        description="a run of the same data and training, whose standalone accuracies are used",
+        json_schema_extra=_PLACE,
+    )
+    validation: bool = Field(
+        True, description="whether the server has data to measure on", json_schema_extra=_ALONE
+    )
+    utility_examples: int = Field(
+        2000,
+        ge=0,
+        le=_MOST,
+        description="of them, how many models are measured on to assess contributions; 0: all",
+    )
+    reward: Literal["post-training", "training-time"] = Field(
+        "post-training", description="when rewards are given: in the end, or round by round"
+    )
+    gamma: float = Field(
+        0.5, ge=0.0, lt=1.0, description="training-time: how much of a contribution stays"
+    )
+    nu: float = Field(
+        1.0, gt=0.0, le=100.0, description="training-time: width = (contribution / largest) ^ nu"
+    )
+    allocation: Literal["accuracy", "width", "keep"] = Field(
+        description="what rewards are matched by: accuracy, width; keep: the last width trained",
+    )
+    curve_fit: Literal["none", "isotonic"] = Field(
+        "none", description="smooth the accuracy curve before the allocation"
+    )
+    solver: Literal["exact", "annealing"] = Field(
+        "exact", description="of the allocation; annealing is the paper's"
+    )
+    epsilon: float = Field(
+        1e-6,
+        ge=1e-12,
+        le=1e6,
+        description="variance of the gains below which allocations count as even",
+    )
+    # What fits a protocol integer.
+    seed: int = Field(
+        1, ge=0, lt=2**63, description="of everything that is random", json_schema_extra=_ALONE
+    )
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
+        "auto", description="where to train; auto: CUDA, then MPS, then the CPU"
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="bfloat16: mixed precision in the forward passes",
+        json_schema_extra=_ALONE,
+    )
+    threads: int = Field(1, ge=1, le=1024, description="threads of one worker on the CPU")
+    join_timeout_s: float = Field(
+        120.0,
+        gt=0.0,
+        description="how long participants have to join, in seconds",
+        json_schema_extra=_PATIENCE,
+    )
+    quorum: int = Field(1, ge=1, le=_MOST, description="fewest participants that must join by then")
+    round_quorum: int = Field(
+        1, ge=1, le=_MOST, description="fewest participants that a round needs to count"
+    )
+    round_attempts: int = Field(
+        2, ge=1, le=1000, description="how often a round with fewer is tried before the run stops"
+    )
+    norm_limit: float = Field(
+        0.0, ge=0.0, description="longest update in medians of its round; 0: any"
+    )
+    set_aside_after: int = Field(
+        3, ge=0, le=_MOST, description="refusals in a row after which nobody waits for it; 0: never"
+    )
+    roster: str = Field(
+        "",
+        description="file that binds names to the nodes they joined from, on the server",
+        json_schema_extra=_PLACE,
+    )
+    deliver: str = Field(
+        "",
+        description="folder of an earlier run whose undelivered rewards are sent, instead",
+        json_schema_extra=_PLACE,
+    )
+    resume: str = Field(
+        "",
+        description="folder of an interrupted run of the same settings, which goes on",
+        json_schema_extra=_PLACE,
+    )
+    round_timeout_s: float = Field(
+        3600.0,
+        gt=0.0,
+        description="how long a round waits for replies, in seconds",
+        json_schema_extra=_PATIENCE,
+    )
+    tensorboard: bool = Field(
+        False,
+        description="also write the run's curves as TensorBoard's event files",
+        json_schema_extra=_PLACE,
+    )
+    tracker: str = Field(
+        "",
+        description="your own that is told of every round, as my_package.module:Tracker",
+        json_schema_extra=_PLACE,
+    )
+    output: str = Field(
+        "", description="the run's folder, an absolute path", json_schema_extra=_PLACE
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolve_auto(cls, values: Any) -> Any:
+        values = {str(key).replace("_", "-"): value for key, value in dict(values).items()}
+        for name, field in cls.model_fields.items():
+            key = field.alias or name
+            # pydantic takes true for 1.
+            if field.annotation in (int, float) and isinstance(values.get(key), bool):
+                raise ValueError(f"{key} = {str(values[key]).lower()}: must be a number")
+        recipe = RECIPES.get(str(values.get("dataset", "digits")), RECIPES["digits"])
+        automatic: dict[str, Value] = {
+            "partition": recipe.partition,
+            "network": recipe.network,
+            "rounds": recipe.rounds,
+            "batch-size": recipe.batch_size,
+            "learning-rate": recipe.learning_rate,
+            "lr-schedule": recipe.lr_schedule,
+            "clip-norm": recipe.clip_norm,
+            **_usual(values),
+        }
+        for key, value in automatic.items():
+            if values.get(key, "auto") == "auto":
+                values[key] = value
+        return values
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.p_min > self.p_max:
+            raise ValueError(f"p-min = {self.p_min:g} must not be above p-max = {self.p_max:g}")
+        if self.dataset != "digits" and not self.data_dir:
+            raise ValueError(f"data-dir must name the folder that holds {self.dataset}")
+        spec = _read("partition", self.partition, read_partition)
+        if spec.kind == "quantity-skew" and spec.numbers[1] > self.participants:
+            raise ValueError(
+                f"partition = {self.partition!r} has more holders than participants = "
+                f"{self.participants}"
+            )
+        for key, quorum in (("quorum", self.quorum), ("round-quorum", self.round_quorum)):
+            if quorum > self.participants:
+                raise ValueError(
+                    f"{key} = {quorum} is more than the participants = {self.participants}"
+                )
+        _read("participation", self.participation, read_participation)
+        if len(_read("behaviour", self.behaviour, read_behaviours)) > self.participants:
+            raise ValueError(
+                f"behaviour = {self.behaviour!r} is about more than the participants = "
+                f"{self.participants}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_method(self) -> Self:
+        values = self.to_flower()
+        for key, allowed in self._about.allows.items():
+            value = values[key]
+            if (kind_of(value) if isinstance(value, str) else value) in allowed:
+                continue
+            reason = f"{key} = {_written(value)} is not possible with method = {self.method!r}"
+            if key == "allocation" and value == "keep":
+                reason = (
+                    "allocation = 'keep' keeps the width of the last round, which only reward = "
+                    "'training-time' gives"
+                )
+            elif key == "contribution":
+                reason = f"method = {self.method!r} does not reward by {key} = {value!r}"
+            raise ValueError(f"{reason}; use {' or '.join(map(_written, allowed))}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_rewards(self) -> Self:
+        if self.validation:
+            return self
+        needs = {
+            "allocation = 'accuracy'": self.allocation == "accuracy",
+            f"calibration = {self.calibration!r}": self.calibration != "none",
+            "measure-alone = true": self.measure_alone,
+        }
+        for setting, given in needs.items():
+            if given:
+                raise ValueError(f"{setting} needs data of the server, and validation = false")
+        return self
+
+    @property
+    def data_spec(self) -> DataSpec:
+        """The part of the config that decides who holds what."""
+        return DataSpec(
+            dataset=self.dataset,
+            data_dir=self.data_dir,
+            download=self.download,
+            partition=read_partition(self.partition),
+            participants=self.participants,
+            # Without data of its own the server has nothing to hold out for.
+            held_out_fraction=self.held_out_fraction if self.validation else 0.0,
+            seed=self.seed,
+            cache_dir=self.cache_dir,
+            max_length=self.max_length,
+            validation=self.validation,
+        )
+
+    @property
+    def behaviours(self) -> tuple[Spec, ...]:
+        """What the first participants do wrong; the others are honest."""
+        return read_behaviours(self.behaviour)
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Self:
+        """Validate Flower's run config; raises ConfigError with one sentence for each mistake."""
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            sentences = [_sentence(dict(item)) for item in error.errors()]
+            raise ConfigError("; ".join(sentences) + ".") from None
+
+    def to_flower(self) -> dict[str, Value]:
+        """Return the values under their kebab-case keys."""
+        return self.model_dump(by_alias=True)
+
+    def to_record(self) -> dict[str, Value]:
+        """Return what a run computes with: all but where its files are and who is told."""
+        places = self.noted("place")
+        return {key: value for key, value in self.to_flower().items() if key not in places}
+
+    def alone_settings(self) -> dict[str, Value]:
+        """Return what decides how accurate everybody is alone."""
+        values = self.to_flower()
+        return {key: values[key] for key in self.noted("alone")}
+
+    @classmethod
+    def may_change(cls) -> tuple[str, ...]:
+        """Return the settings that may be another when a run is resumed."""
+        return cls.noted("may-change")
+
+    @classmethod
+    def noted(cls, fact: str) -> tuple[str, ...]:
+        """Return the settings at whose field ``fact`` is noted."""
+        return tuple(
+            field.alias or name
+            for name, field in cls.model_fields.items()
+            if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get(fact)
+        )
+
+    @property
+    def _about(self) -> About:
+        return about_method(self.method, self.reward)
+
+
+def _usual(values: Mapping[str, Any]) -> dict[str, Value]:
+    """Return what "auto" means where it depends on the method and the reward."""
+    about = about_method(str(values.get("method", "aequa")), str(values.get("reward", "")))
+    usual = dict(about.usual)
+    try:
+        measured = TypeAdapter(bool).validate_python(values.get("validation", True))
+    except ValidationError:
+        measured = True  # the field itself says what is wrong with it
+    if usual.get("allocation") == "accuracy" and not measured:
+        usual["allocation"] = "width"
+    return usual
+
+
+def _written(value: Value) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _read(key: str, text: str, reader: Callable[[str], T]) -> T:
+    try:
+        return reader(text)
+    except ValueError as error:
+        raise ValueError(f"{key} = {text!r}: {error}") from None
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    key = str(error["loc"][0]) if error["loc"] else ""
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    if error["type"] == "extra_forbidden":
+        known = [field.alias or name for name, field in RunConfig.model_fields.items()]
+        near = difflib.get_close_matches(key, known, n=1)
+        hint = f"did you mean {near[0]}" if near else f"known keys are {', '.join(known)}"
+        return f"unknown key {key}; {hint}"
+    reason = _KINDS.get(error["type"], error["msg"])
+    reason = re.sub(r"^Input should be ", "must be ", reason)
+    return f"{key} = {error['input']!r}: {reason[0].lower()}{reason[1:]}"

@@ -1,0 +1,225 @@
+"""`simulate`: a whole federation from Python, in this process or through Flower and Ray."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import numpy as np
+from rich.console import Console
+
+from aequa_flwr.data import Arrays, FederatedData, Schema, federate_arrays, save_schema
+from aequa_flwr.deployment import ProgressView, choose_port
+from aequa_flwr.errors import UsageError, UserError
+from aequa_flwr.federation import Node
+from aequa_flwr.methods import Value
+from aequa_flwr.results import Progress, load_record
+from aequa_flwr.rewards import Run
+from aequa_flwr.server import (
+    load_checkpoint,
+    own_settings,
+    prepare_simulation,
+    reopen_run,
+    run_federation,
+)
+from aequa_flwr.settings import RunConfig
+from aequa_flwr.simulation.in_process import InProcessGrid, as_flower_task
+from aequa_flwr.simulation.local import run_on_ray
+from aequa_flwr.simulation.sizing import Wanted, check_memory, choose_size
+from aequa_flwr.slim.networks import Builder, SlimNetwork, network_name, usual_network
+from aequa_flwr.training import same_threads
+
+Network = str | Builder | SlimNetwork
+
+
+def simulate(
+    *,
+    data: Arrays | Mapping[str, Arrays] | None = None,
+    validation: Arrays | None = None,
+    schema: Schema | None = None,
+    network: Network | None = None,
+    output: str | Path | None = None,
+    progress: bool | Callable[[Progress], None] = True,
+    backend: Literal["process", "ray"] = "process",
+    workers: int | None = None,
+    **settings: Value,
+) -> Run:
+    """Run a federation on this machine and return its record, rewards and report.
+
+        run = simulate(dataset="digits", rounds=10)
+        run.record.measures.pearson
+        run.rewards["participant-01"](inputs)
+
+    Args:
+        data: your own data instead of a named data set: one pair ``(x, y)``, shared out by the
+            settings ``participants`` and ``partition``, or a pair for each participant by name.
+            Images are uint8, other numbers floats, labels integers from 0.
+        validation: inputs and labels that the server measures on. Without it, a fifth of every
+            class of ``data`` is set aside.
+        schema: what your data is, where the arrays do not say it (names of classes, a class that
+            nobody has).
+        network: a name of `aequa networks`, a function from a schema to a `SlimNetwork`, or a
+            `SlimNetwork`, which keeps its weights. Without it, what suits the data.
+        output: the folder of the run, which must not exist. Without it, files are temporary and
+            go with the result; `Run.save` keeps them.
+        progress: whether to show where the run is, or a function that is told.
+        backend: "process" trains one participant after the other in this process; "ray" starts
+            Flower with Ray and trains on all cores or GPUs. The record is the same.
+        workers: with "ray", how many processes train (default: one per core or GPU).
+        settings: everything else of `RunConfig`, in snake_case: ``participants=5``, ``rounds=20``,
+            ``contribution="cgsv"``, ``reward="training-time"``, ...
+
+    Raises UserError, which names the argument, before anything is trained.
+    """
+    _check_arguments(data, validation, schema, backend, workers)
+    temporary = None
+    if output is not None and Path(output).expanduser().exists():
+        raise UserError(f"output: {output} exists already; choose another folder.")
+    if output is None and not settings.get("resume"):
+        temporary = TemporaryDirectory(prefix="aequa-run-")
+        output = Path(temporary.name) / "run"
+    given: FederatedData | None = None
+    if data is None:
+        config = _named_settings(network, output, settings)
+    else:
+        config, given = _own_settings(data, validation, schema, network, output, settings)
+    own_network = None if network is None or isinstance(network, str) else network
+    with _shown(progress) as tell:
+        if backend == "ray":
+            folder = _through_ray(config, given, own_network, workers, tell)
+        else:
+            folder = _in_this_process(config, given, own_network, tell)
+    return Run(folder, load_record(folder), temporary)
+
+
+def _check_arguments(
+    data: object, validation: object, schema: object, backend: str, workers: int | None
+) -> None:
+    for name, value in (("validation", validation), ("schema", schema)):
+        if data is None and value is not None:
+            raise UsageError(f"{name} goes with data of your own; give data too, or leave it out.")
+    if backend not in ("process", "ray"):
+        raise UsageError(f'backend = {backend!r}: must be "process" or "ray".')
+    if workers is not None and backend != "ray":
+        raise UsageError('workers is for backend="ray"; in this process there is one.')
+    if backend == "ray" and isinstance(data, Mapping):
+        raise UsageError(
+            'data by participant cannot be sent to other processes yet; use backend="process".'
+        )
+
+
+def _named_settings(
+    network: Network | None, output: str | Path | None, settings: Mapping[str, Value]
+) -> RunConfig:
+    values: dict[str, object] = {**settings, "output": output or ""}
+    if network is not None:
+        values["network"] = network_name(network)
+    for key in ("data_dir", "cache_dir", "standalone_from", "resume", "output"):
+        if values.get(key):
+            # Absolute: the processes of a run work in folders of their own.
+            values[key] = str(Path(str(values[key])).expanduser().absolute())
+    return RunConfig.parse(values)
+
+
+def _own_settings(
+    data: Arrays | Mapping[str, Arrays],
+    validation: Arrays | None,
+    schema: Schema | None,
+    network: Network | None,
+    output: str | Path | None,
+    settings: Mapping[str, Value],
+) -> tuple[RunConfig, FederatedData]:
+    if isinstance(data, Mapping):
+        for key in ("participants", "partition"):
+            if key in settings:
+                raise UsageError(f"{key} follows from data by participant; leave it out.")
+        settings = {**settings, "participants": max(1, len(data))}
+    config = own_settings(network or "auto", output, settings)
+    given = federate_arrays(data, config.data_spec, validation=validation, schema=schema)
+    if network is None:
+        config = config.model_copy(update={"network": usual_network(given.dataset.schema)})
+    return config, given
+
+
+@contextmanager
+def _shown(progress: bool | Callable[[Progress], None]) -> Iterator[Callable[[Progress], None]]:
+    """Yield what is told where a run is."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        with ProgressView(Console()) as view:
+            yield view.show
+    else:
+        yield lambda _progress: None
+
+
+def _in_this_process(
+    config: RunConfig,
+    data: FederatedData | None,
+    network: Builder | SlimNetwork | None,
+    tell: Callable[[Progress], None],
+) -> Path:
+    if data is None:
+        data = prepare_simulation(config, network=network).data
+    found = data
+    node = Node(lambda _given, _context: found, network)
+    grid = InProcessGrid(node.client_app(), config.to_flower(), num_nodes=1)
+    with as_flower_task(), same_threads():
+        return run_federation(
+            config, grid, config.output, data=found, network=network, on_progress=tell
+        )
+
+
+def _through_ray(
+    config: RunConfig,
+    data: FederatedData | None,
+    network: Builder | SlimNetwork | None,
+    workers: int | None,
+    tell: Callable[[Progress], None],
+) -> Path:
+    _check_importable(network, config.network)
+    if config.resume:
+        checkpoint = load_checkpoint(Path(config.resume))
+        config = config.model_copy(update={"output": str(reopen_run(checkpoint))})
+    size = choose_size(config, Wanted(workers), lambda _text: None)
+    with TemporaryDirectory(prefix="aequa-data-") as place:
+        if data is not None:
+            _write(Path(place), data)
+            config = config.model_copy(update={"data_dir": place})
+        parts = prepare_simulation(config)
+        check_memory(config, size, parts.data, parts.network)
+        run_on_ray(config, size, choose_port(None), _Told(tell))
+    return Path(config.output)
+
+
+def _check_importable(network: Builder | SlimNetwork | None, name: str) -> None:
+    """Raise unless other processes can build ``network`` from its name."""
+    if network is None:
+        return
+    if isinstance(network, SlimNetwork) or "<" in name or name.startswith("__main__:"):
+        raise UsageError(
+            'network: other processes must be able to import it; with backend="ray" give a name, '
+            'or a function of an installed module, or use backend="process".'
+        )
+
+
+def _write(folder: Path, data: FederatedData) -> None:
+    """Write a caller's arrays so that other processes load the same data set."""
+    for name, part in (("train", data.dataset.train), ("test", data.dataset.test)):
+        np.savez(folder / f"{name}.npz", x=part.x, y=part.y)
+    save_schema(folder / "schema.json", data.dataset.schema)
+
+
+class _Told:
+    """Shows a run by telling a function where it is."""
+
+    def __init__(self, tell: Callable[[Progress], None]) -> None:
+        self._tell = tell
+
+    def say(self, text: str) -> None:
+        """Pass over what comes before and after the run itself."""
+
+    def show(self, progress: Progress) -> None:
+        """Tell where the run is."""
+        self._tell(progress)

@@ -1,0 +1,36 @@
+"""What a network costs at a width: parameters, multiply-adds, bytes on disk."""
+
+from dataclasses import dataclass
+
+import torch
+from safetensors.numpy import save
+
+from aequa_flwr.data import Schema
+from aequa_flwr.slim.networks.network import SlimNetwork
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Parameters of the ordinary network, multiply-adds of one example, bytes of its tensors."""
+
+    parameters: int
+    multiply_adds: int
+    file_bytes: int
+
+
+def cost_at(network: SlimNetwork, schema: Schema, width: float) -> Cost:
+    """Measure it: torch counts the operations of a real forward, safetensors makes the file."""
+    # Not above: it imports triton, 70 MB of memory in every process that builds a network.
+    from torch.utils.flop_counter import FlopCounterMode
+
+    shape = (1, *schema.shape)
+    x = torch.ones(shape, dtype=torch.int32) if schema.kind == "tokens" else torch.zeros(shape)
+    network.eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network(x, width)
+    tensors = network.plain_params(network.dump(width), width)
+    return Cost(
+        parameters=network.num_parameters(width),
+        multiply_adds=int(counter.get_total_flops()) // 2,  # it counts both as operations
+        file_bytes=len(save(tensors)),
+    )
