@@ -124,7 +124,7 @@ def main() -> None:
     compute = choose_compute("auto", "float32")
     init_seed = int(rng_for(config.seed, "initial weights").integers(2**31))
     network = build_network(config.network, data.dataset.schema, init_seed=init_seed)
-    width = network.levels(config.p_min, config.p_max)[0]
+    width = network.ladder(config.p_min, config.p_max)[0]
     server = ServerData(
         network, compute, compute.resident(data.validation, data.dataset.schema), None
     )

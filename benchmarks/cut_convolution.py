@@ -12,7 +12,7 @@ import torch
 from ratio import Work, interleaved, ratio_row
 
 from aequa_flwr.slim import Axis
-from aequa_flwr.slim.networks import Shared, SlimConv2d
+from aequa_flwr.slim.networks import Nested, SlimConv2d
 from aequa_flwr.training import keep_memory
 
 _BATCH, _INPUTS, _OUTPUTS, _SIDE = 128, 32, 64, 16
@@ -28,12 +28,12 @@ def main() -> None:
     wanted = [x, layer.weight]
 
     def cut(inputs: int) -> Work:
-        shared, widths = Shared(x, Axis(_INPUTS)), (inputs / _INPUTS, 1.0)
+        shared, widths = Nested(x, Axis(_INPUTS)), (inputs / _INPUTS, 1.0)
         outs, _ = layer.extents(widths[0])
         gradients = [layer.arranged(gradient[:, :outs]), gradient]
 
         def work() -> None:
-            outputs = layer.forward_shared(shared, widths)
+            outputs = layer.forward_joint(shared, widths)
             assert isinstance(outputs, tuple)
             torch.autograd.grad(outputs, wanted, gradients)
 

@@ -112,8 +112,8 @@ class MaskedSum:
         """Yield regions of a tensor with the weight of their entries; later ones lie inside."""
         if layout and isinstance(layout[0], BnRows):
             for row, weight in self.bn_row_weights.items():
-                # Beyond its own level's channels a row is never used.
-                used = prefix(layout[1:], layout[0].ladder[row])
+                # Beyond the channels of its width a row is never used.
+                used = prefix(layout[1:], layout[0].widths[row])
                 yield (slice(row, row + 1), *used), weight
             return
         total = 0

@@ -2,18 +2,18 @@
 
 from aequa_flwr.allocation.allocate import SOLVERS, Allocation, allocate
 from aequa_flwr.allocation.fair import FairAllocation, shares_of_largest
+from aequa_flwr.allocation.headroom import Headroom, headroom
 from aequa_flwr.allocation.objective import Floats, Objective, mean_over_variance
-from aequa_flwr.allocation.room import Room, room_for_even_gains
 
 __all__ = [
     "SOLVERS",
     "Allocation",
     "FairAllocation",
     "Floats",
+    "Headroom",
     "Objective",
-    "Room",
     "allocate",
+    "headroom",
     "mean_over_variance",
-    "room_for_even_gains",
     "shares_of_largest",
 ]

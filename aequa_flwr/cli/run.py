@@ -9,12 +9,11 @@ from pathlib import Path
 from rich.console import Console
 
 from aequa_flwr.cli.show import show_record
-from aequa_flwr.contribution import METHODS
+from aequa_flwr.contribution import ESTIMATORS
 from aequa_flwr.data import PARTITIONS
 from aequa_flwr.deployment import COMPLETED, ProgressView, check_end, choose_port, follow_connected
 from aequa_flwr.errors import UsageError, UserError
-from aequa_flwr.methods import METHODS as METHOD_KINDS
-from aequa_flwr.methods import PARTICIPATIONS
+from aequa_flwr.methods import METHODS, PARTICIPATIONS
 from aequa_flwr.results import (
     PROGRESS_FILE,
     REWARDS_FOLDER,
@@ -40,7 +39,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
         + ". Without an option the data set's own setting applies."
     )
     add = parser.add_argument
-    add("--method", help=f"one of {', '.join(METHOD_KINDS)} (default aequa); others are baselines")
+    add("--method", help=f"one of {', '.join(METHODS)} (default aequa); others are baselines")
     add("--dataset", help=f"one of {', '.join(DATASETS)} (default digits, which is embedded)")
     add("--data-dir", help="folder that holds the data set; for your own also a file")
     add("--cache-dir", help="folder of prepared data sets (default: the user's cache)")
@@ -52,8 +51,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
     add("--participation", help="; ".join(form.text for form in PARTICIPATIONS.values()))
     add(
         "--contribution",
-        help=f"one of {', '.join(METHODS)} (default standalone), with options as kind:key=value; "
-        "or your own as package.module:Class",
+        help=f"one of {', '.join(ESTIMATORS)} (default standalone), with options as "
+        "kind:key=value; or your own as package.module:Class",
     )
     add("--reward", help="post-training (default) or training-time")
     add("--seed", help="the seed of everything random (default 1)")

@@ -12,7 +12,7 @@ from rich.text import Text
 from aequa_flwr.deployment import Bars, describe_progress, duration
 from aequa_flwr.report import (
     MEASURE_COLUMNS,
-    about_room,
+    about_headroom,
     measure_rows,
     participant_columns,
     participant_rows,
@@ -77,7 +77,7 @@ def show_record(console: Console, record: RunRecord, folder: Path) -> None:
         console.print(rest, highlight=False)
     console.print(_table(MEASURE_COLUMNS, measure_rows(record)))
     console.print(verdict(record), highlight=False, markup=False)
-    if advice := about_room(record):
+    if advice := about_headroom(record):
         console.print(advice, highlight=False, markup=False)
     if record.failures:
         console.print(f"{len(record.failures)} failure(s) are in the record and the report.")

@@ -18,13 +18,13 @@ from aequa_flwr.contribution.estimator import (
 from aequa_flwr.contribution.fedfaim import FedFaim
 from aequa_flwr.contribution.fedsv import FedSV
 from aequa_flwr.contribution.gtg_shapley import GtgShapley
-from aequa_flwr.contribution.options import METHODS, build_estimator, check_needs, option_names
+from aequa_flwr.contribution.options import ESTIMATORS, build_estimator, check_needs, option_names
 from aequa_flwr.contribution.participation import Participation
 from aequa_flwr.contribution.shapfed import ShapFed
 from aequa_flwr.contribution.standalone import Standalone
 
 __all__ = [
-    "METHODS",
+    "ESTIMATORS",
     "Assessor",
     "Cgsv",
     "ComFedSV",

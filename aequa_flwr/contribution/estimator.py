@@ -85,7 +85,7 @@ class RoundEvidence:
         """Who was trained, in the order of the updates."""
         return tuple(self.names[k] for k in self.present)
 
-    def own_statistics(self, index: int) -> dict[str, npt.NDArray[np.float32]]:
+    def bn_update(self, index: int) -> dict[str, npt.NDArray[np.float32]]:
         """Return the update of BatchNorm of the present participant ``index``: never mixed.
 
         Running variances of models that have drifted apart, moved by each other's differences,

@@ -9,13 +9,13 @@ from aequa_flwr.contribution.estimator import ContributionError, ContributionEst
 from aequa_flwr.contribution.fedfaim import FedFaim
 from aequa_flwr.contribution.fedsv import FedSV
 from aequa_flwr.contribution.gtg_shapley import GtgShapley
-from aequa_flwr.contribution.own import own_estimator
 from aequa_flwr.contribution.participation import Participation
 from aequa_flwr.contribution.shapfed import ShapFed
 from aequa_flwr.contribution.standalone import Standalone
+from aequa_flwr.contribution.user_defined import user_estimator
 from aequa_flwr.options import Choice, either
 
-METHODS: Mapping[str, type[ContributionEstimator]] = {
+ESTIMATORS: Mapping[str, type[ContributionEstimator]] = {
     "standalone": Standalone,
     "cgsv": Cgsv,
     "shapfed": ShapFed,
@@ -26,7 +26,7 @@ METHODS: Mapping[str, type[ContributionEstimator]] = {
     "comfedsv": ComFedSV,
     "fedfaim": FedFaim,
 }
-_CHOICE = Choice("contribution", METHODS, ContributionError)
+_CHOICE = Choice("contribution", ESTIMATORS, ContributionError)
 
 
 def option_names(kind: str) -> tuple[str, ...]:
@@ -40,8 +40,8 @@ def build_estimator(text: str) -> ContributionEstimator:
     It is one of ours, or a user's own as ``package.module:Class``.
     """
     kind, colon, tail = text.partition(":")
-    if colon and kind not in METHODS and "=" not in tail:
-        return own_estimator(text)
+    if colon and kind not in ESTIMATORS and "=" not in tail:
+        return user_estimator(text)
     return _CHOICE.build(text)
 
 
@@ -54,7 +54,7 @@ def check_needs(
     """
     needs = estimator.needs
     if needs.validation and not validation:
-        without = [kind for kind in METHODS if not build_estimator(kind).needs.validation]
+        without = [kind for kind in ESTIMATORS if not build_estimator(kind).needs.validation]
         raise ContributionError(
             f"contribution = {kind_text!r} measures models on the server's data, and validation = "
             f"false; use {either(without)}."

@@ -10,7 +10,7 @@ from aequa_flwr.data.fingerprint import Label, content_key, state_of
 from aequa_flwr.data.saying import Say, counting, quiet
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.data.schema_file import SCHEMA_FILE, load_schema
-from aequa_flwr.data.sources import OWN, SOURCES, Files, MissingError, Source, check_examples
+from aequa_flwr.data.sources import SOURCES, USER_FILES, Files, MissingError, Source, check_examples
 from aequa_flwr.data.spec import DataSpec
 
 
@@ -40,9 +40,9 @@ def site_data(
 
     Only the training part is needed; a missing test part is empty.
     """
-    if dataset not in OWN:
+    if dataset not in USER_FILES:
         raise DataError(
-            f"A participant's own folder cannot be {dataset}; use one of {', '.join(OWN)}."
+            f"A participant's own folder cannot be {dataset}; use one of {', '.join(USER_FILES)}."
         )
     path = Path(folder).expanduser()
     root = path.parent if path.is_file() else path
@@ -67,7 +67,7 @@ def schema_alone(spec: DataSpec) -> Dataset | None:
     """
     path = Path(spec.data_dir).expanduser()
     schema_file = path / SCHEMA_FILE
-    if spec.dataset not in OWN or not schema_file.is_file() or _is_in(spec.dataset, path):
+    if spec.dataset not in USER_FILES or not schema_file.is_file() or _is_in(spec.dataset, path):
         return None
     schema = load_schema(schema_file)
     nothing = no_examples(schema)
@@ -146,7 +146,7 @@ def _prepare(source: Source, files: Files, max_length: int, say: Say) -> Dataset
         )
     for part, what in ((dataset.train, "training"), (dataset.test, "test")):
         check_examples(part, dataset.schema, f"The {what} part in {files.root}")
-        if not len(part) and source.name not in OWN:
+        if not len(part) and source.name not in USER_FILES:
             raise DataError(f"The {what} part in {files.root} is empty; replace its files.")
     return dataset
 

@@ -158,7 +158,7 @@ class Node:
         task, given = decode_round_task(message.content), _given(message, context)
         settings, host = given.settings, self._host(given, context)
         # With a single sub-network there is nothing to draw: one pass, which is FedAvg.
-        single = len(host.network.levels(settings.p_min, settings.p_max)) == 1
+        single = len(host.network.ladder(settings.p_min, settings.p_max)) == 1
         p_min = None if single else settings.p_min
         plan = _plan(settings, _rates(settings, task.server_round), p_min=p_min)
         part = host.train_round(

@@ -12,7 +12,7 @@ class Aequa:
 
     about: ClassVar[About] = About(
         title="Aequa",
-        says="Everybody trained the whole model; rewards are cut from it at the end.",
+        says="All participants trained the full model; rewards are cut from it at the end.",
         sub_networks=True,
         usual={"p-min": 0.25, "contribution": "standalone", "allocation": "accuracy"},
         allows={"allocation": ("accuracy", "width")},

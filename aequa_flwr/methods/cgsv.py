@@ -37,8 +37,8 @@ class CgsvRewards:
 
     about: ClassVar[About] = About(
         title="CGSV",
-        says="A baseline: everybody has a model of its own; the larger the contribution, the "
-        "larger a part of all updates it receives.",
+        says="A baseline: each participant has its own model; a larger contribution earns a "
+        "larger part of all updates.",
         training="apart",
         usual={**FULL_MODELS_USUAL, "contribution": "cgsv"},
         allows={**FULL_MODELS, "norm-limit": (0.0,), "contribution": ("cgsv",)},
@@ -74,7 +74,7 @@ class CgsvRewards:
         personal = dict(models.personal)
         for index, (name, share) in enumerate(self.shares(seen.contributions, names).items()):
             steps = {key: _largest(u, ranks[key], share) for key, u in total.items()}
-            personal[name] = moved(models.of(name), steps | seen.own_statistics(index))
+            personal[name] = moved(models.of(name), steps | seen.bn_update(index))
         return Models(moved(models.server, total), personal)
 
     def shares(self, reputations: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:

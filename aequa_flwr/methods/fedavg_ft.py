@@ -20,7 +20,7 @@ class FedAvgFt:
 
     about: ClassVar[About] = About(
         title="FedAvg-FT",
-        says="A baseline: everybody trained one model together, and at the end once more alone.",
+        says="A baseline: all trained one model together, and each fine-tuned it alone at the end.",
         tunes=True,
         usual=FULL_MODELS_USUAL,
         allows=FULL_MODELS,

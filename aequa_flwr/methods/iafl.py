@@ -39,8 +39,8 @@ class Iafl:
 
     about: ClassVar[About] = About(
         title="IAFL",
-        says="A baseline: everybody has a model of its own; the larger the contribution, the more "
-        "of the others' updates it receives.",
+        says="A baseline: each participant has its own model; a larger contribution earns more of "
+        "the others' updates.",
         training="apart",
         usual=FULL_MODELS_USUAL,
         allows={**FULL_MODELS, "norm-limit": (0.0,)},
@@ -72,7 +72,7 @@ class Iafl:
             drawn = tuple(sorted([*own, *rng.choice(others, size=count, replace=False)]))
             if drawn not in means:
                 means[drawn] = _mean_of(seen, drawn)
-            steps[name] = means[drawn] | (seen.own_statistics(own[0]) if own else {})
+            steps[name] = means[drawn] | (seen.bn_update(own[0]) if own else {})
             start = models.server if rng.random() < self.recovery else models.of(name)
             personal[name] = moved(start, steps[name])
         best = max(present, key=lambda name: seen.contributions.get(name, 0.0))

@@ -20,7 +20,7 @@ class Standalone:
 
     about: ClassVar[About] = About(
         title="Standalone",
-        says="A baseline: everybody trained alone, and nothing was shared.",
+        says="A baseline: each participant trained alone, and nothing was shared.",
         training="alone",
         usual=FULL_MODELS_USUAL,
         allows={**FULL_MODELS, "standalone-from": ("",), "participation": ("all",)},

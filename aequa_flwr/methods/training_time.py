@@ -18,7 +18,7 @@ class TrainingTime:
 
     about: ClassVar[About] = About(
         title="Aequa",
-        says="Everybody trained only the part of the model it had earned so far.",
+        says="Each participant trained only the part of the model it had earned so far.",
         sub_networks=True,
         usual={"p-min": 0.25, "contribution": "standalone", "allocation": "keep"},
     )

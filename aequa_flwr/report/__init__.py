@@ -8,10 +8,10 @@ from aequa_flwr.report.comparing import (
 )
 from aequa_flwr.report.comparison import Comparison, compare_runs
 from aequa_flwr.report.formats import render_csv, render_json, render_markdown
+from aequa_flwr.report.headroom import about_headroom, headroom_of
 from aequa_flwr.report.page import render_page
 from aequa_flwr.report.personal import render_personal_page
 from aequa_flwr.report.picture import render_picture
-from aequa_flwr.report.room import about_room, room_of
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
     measure_rows,
@@ -28,9 +28,10 @@ __all__ = [
     "Chart",
     "Comparison",
     "Point",
-    "about_room",
+    "about_headroom",
     "axis",
     "compare_runs",
+    "headroom_of",
     "measure_rows",
     "participant_columns",
     "participant_rows",
@@ -45,6 +46,5 @@ __all__ = [
     "render_page",
     "render_personal_page",
     "render_picture",
-    "room_of",
     "verdict",
 ]

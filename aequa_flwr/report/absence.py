@@ -9,6 +9,7 @@ from aequa_flwr.results import RunRecord
 _MOST_LINES = 200
 # How many names a sentence lists.
 _MOST_NAMES = 15
+MISSING_OR_REFUSED = "Missing or refused"
 ABSENCE_COLUMNS = ("Participant", "Rounds", "Reason")
 
 
@@ -50,16 +51,16 @@ def who_was_missing(record: RunRecord) -> str:
     left_out = len(rows) - _MOST_LINES
     content = note(*_sentences(record))
     if rows:
-        content += table("Missing or refused", ABSENCE_COLUMNS, rows[:_MOST_LINES], css="words")
+        content += table(MISSING_OR_REFUSED, ABSENCE_COLUMNS, rows[:_MOST_LINES], css="words")
     if left_out > 0:
         content += f"<p>{left_out:,} more are in record.json.</p>"
-    return section("Who was missing or refused", content) if content else ""
+    return section(MISSING_OR_REFUSED, content) if content else ""
 
 
 def _sentences(record: RunRecord) -> list[str]:
     nobody = not record.failures and bool(record.rounds)
     return [
-        "Nobody was refused, and no reply was missing." if nobody else "",
+        "No participant was refused, and no reply was missing." if nobody else "",
         _attended(record),
         _unrewarded(record),
     ]
@@ -71,12 +72,12 @@ def _attended(record: RunRecord) -> str:
     if not attended:
         return ""
     if not absent:
-        return "Everybody that joined was trained in every round."
+        return "All participants that joined trained in every round."
     planned = str(record.config.get("participation", "all"))
-    why = "" if planned == "all" else f"; who takes part was drawn ({planned})"
+    why = "" if planned == "all" else f" (the setting participation was {planned})"
     return (
-        f"{absent:,} of {len(attended):,} participants {'was' if absent == 1 else 'were'} trained "
-        f"in some of the rounds only{why}: see Rounds in their table."
+        f"{absent:,} of {len(attended):,} participants missed some of the rounds{why}; see the "
+        "Rounds column of the participants."
     )
 
 

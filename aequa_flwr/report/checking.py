@@ -19,6 +19,7 @@ _OPTIONS = (
 # Said even where it is the default: they are what one looks for.
 _ALWAYS = ("dataset", "seed")
 _PLACE = "DIR"
+HOW_TO_CHECK = "How to check this run"
 
 
 def rerun_command(config: Mapping[str, Value]) -> str | None:
@@ -59,16 +60,15 @@ def how_to_check(record: RunRecord) -> str:
     config = [(key, str(value)) for key, value in sorted(record.config.items())]
     versions = sorted(record.versions.items())
     return section(
-        "How to check it",
+        HOW_TO_CHECK,
         _go_on(record)
         + _repeat(record)
-        + "<p>Every number of this page is in <code>record.json</code>, next to it; "
-        "<code>aequa report RUN</code> shows them again from there. Whoever has a reward finds "
-        "its width, its accuracy and the checksum of its file in the <code>card.json</code> "
-        "beside it.</p>\n"
+        + "<p>All numbers on this page come from <code>record.json</code> in the same folder; "
+        "<code>aequa report RUN</code> shows them again. Each reward has a <code>card.json</code> "
+        "with its width, its accuracy and the checksum of its file.</p>\n"
         + (table("Versions", ("Package", "Version"), versions, css="words") if versions else "")
         + folded(
-            f"The whole configuration ({len(config)} settings)",
+            f"All {len(config)} settings",
             table("Configuration", ("Setting", "Value"), config, css="words"),
         ),
     )
@@ -77,24 +77,24 @@ def how_to_check(record: RunRecord) -> str:
 def _go_on(record: RunRecord) -> str:
     if record.status == "completed":
         return note(resumptions(record))
-    still = " if nothing runs it any more" if record.status == "running" else ""
+    if_dead = " If its process has ended:" if record.status == "running" else ""
     return (
-        f"<p>The run is not finished{still}: <code>aequa run --resume RUN</code> goes on from its "
-        "last checkpoint, where RUN is the folder of this page, and ends with the same result as "
-        f"a run that was never interrupted.</p>\n{note(resumptions(record))}"
+        f"<p>The run is not finished.{if_dead} <code>aequa run --resume RUN</code> resumes it from "
+        "its last checkpoint, where RUN is the folder of this page. It ends with the same result "
+        f"as an uninterrupted run.</p>\n{note(resumptions(record))}"
     )
 
 
 def resumptions(record: RunRecord) -> str:
-    """Return when the run went on after an interruption, as a sentence; empty if it never did."""
+    """Return when the run was resumed, as plain sentences; empty if it never was."""
     times = [moment(text) for text in record.times.resumed]
     if not times:
         return ""
     *others, last = times
     when = f"{', '.join(others)} and {last}" if others else last
     return (
-        f"The run was interrupted and went on from its last checkpoint on {when}; what it "
-        "computes does not depend on that."
+        f"The run was interrupted and resumed from its last checkpoint on {when}. This does not "
+        "change its result."
     )
 
 
@@ -102,14 +102,14 @@ def _repeat(record: RunRecord) -> str:
     seed = escape(str(record.config.get("seed", "not recorded")))
     command = rerun_command(record.config)
     again = (
-        "<p>Run it again, with the versions below:</p>\n"
+        "<p>To repeat the run, with the versions below:</p>\n"
         f'<pre tabindex="0"><code>{escape(command)}</code></pre>\n'
         if command is not None
-        else "<p>Run it again with the configuration and the versions below.</p>\n"
+        else "<p>To repeat the run, use the settings and the versions below.</p>\n"
     )
     where = f"{_PLACE} is the folder of the data. " if command and f" {_PLACE}" in command else ""
     return (
-        f"{again}<p>{where}The seed is <strong>{seed}</strong>; on the same kind of processor the "
-        "same seed gives the same <code>record.json</code>, except for its times. A run on nodes "
-        "with data of their own also needs <code>--connection NAME</code>, and those nodes.</p>\n"
+        f"{again}<p>{where}The seed is <strong>{seed}</strong>. On the same machine, the same "
+        "seed gives the same <code>record.json</code> except for its times. A run on real nodes "
+        "also needs <code>--connection NAME</code>, and those nodes.</p>\n"
     )

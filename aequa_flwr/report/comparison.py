@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aequa_flwr.report.method import about
-from aequa_flwr.report.tables import MISSING, pearson_text, percent
+from aequa_flwr.report.tables import MISSING, pearson_text, percent, points
 from aequa_flwr.results import Measures, RunRecord
 from aequa_flwr.settings import RunConfig
 
@@ -32,16 +32,12 @@ class _Measure:
     largest: bool = True
 
 
-def _points(value: float) -> str:
-    return percent(value, signed=True)
-
-
 MEASURES = (
     _Measure("Accuracy", lambda m: m.accuracy, percent),
     _Measure("Pearson", lambda m: m.pearson, pearson_text),
     _Measure("Pearson (width)", lambda m: m.width_pearson, pearson_text),
-    _Measure("MCG", lambda m: m.mcg, _points),
-    _Measure("CGS", lambda m: m.cgs, percent, largest=False),
+    _Measure("MCG", lambda m: m.mcg, points),
+    _Measure("CGS", lambda m: m.cgs, lambda v: points(v, signed=False), largest=False),
     _Measure("IPR", lambda m: m.ipr, percent),
 )
 
@@ -206,7 +202,7 @@ def _texts(line: _Line, measures: Sequence[_Measure]) -> list[str]:
         MISSING
         if value is None
         else measure.text(value)
-        + ("" if spread is None else f" ± {measure.text(spread).lstrip('+').rstrip('%')}")
+        + ("" if spread is None else f" ± {measure.text(spread).strip('+%p ')}")
         for measure, value, spread in zip(measures, line.values, spreads, strict=True)
     ]
 
@@ -236,24 +232,25 @@ def _notes(
     runs: Sequence[tuple[str, RunRecord]], more: Sequence[str], *, held_out: bool, marked: bool
 ) -> tuple[str, ...]:
     records = [record for _, record in runs]
-    on = "Measures are on held-out data, on which nothing was chosen."
+    on = "Measures are on held-out data."
     if not held_out:
         on = (
-            "Measures are on the validation data, as not every run has held-out data; they flatter."
+            "Measures are on the validation data, because not every run has held-out data. They "
+            "are optimistic."
         )
     notes = [on]
     if marked:
-        notes.append("The best of those on the same data is marked; of CGS it is the smallest.")
+        notes.append("The best of the runs on the same data is marked; for CGS, the smallest.")
     different = _different(records)
     if different:
-        notes.append(f"{different}, so accuracies and gains do not compare between them.")
+        notes.append(f"{different}, so their accuracies and gains cannot be compared.")
     notes += [
         f"{name} is {record.status}: {record.reason.strip() or 'it has no result yet'}"
         for name, record in runs
         if record.status != "completed"
     ]
     if more:
-        notes.append(f"They also differ in {', '.join(more)}.")
+        notes.append(f"The runs also differ in {', '.join(more)}.")
     return (*notes, *_versions(records))
 
 
@@ -277,7 +274,7 @@ def _versions(records: Sequence[RunRecord]) -> list[str]:
         for package, version in record.versions.items():
             found.setdefault(package, {})[version] = None
     return [
-        f"They were made with different versions of {package}: {', '.join(versions)}."
+        f"The runs used different versions of {package}: {', '.join(versions)}."
         for package, versions in found.items()
         if len(versions) > 1
     ]

@@ -13,7 +13,7 @@ from aequa_flwr.report.words import count
 from aequa_flwr.results import RoundRecord, RunRecord
 
 _ACCURACY = "Accuracy"
-_PLACES = "Who is where on the curve"
+_PLACES = "Participants on the curve"
 
 
 def curve(record: RunRecord) -> str:
@@ -41,11 +41,11 @@ def curve(record: RunRecord) -> str:
         f"width {levels[0][0]:.3f}, {percent(levels[-1][1])} at width {levels[-1][0]:.3f}. "
         f"{count(sum(map(len, placed.values())))} placed at {len(placed):,} of them."
     )
-    legend = [("gains", "━━", "accuracy of a width"), ("placed", "●", "participants placed there")]
+    legend = [("gains", "━━", "accuracy of a width"), ("placed", "●", "received by participants")]
     drawing = chart.svg(description, marks)
     caption = (
-        "How accurate each part of the model is. A dot is a width that somebody was given; the "
-        "larger, the more participants."
+        "The line is the accuracy of each width. A dot marks a width that participants received; "
+        "the larger the dot, the more participants."
     )
     return figure("What a width is worth", drawing, legend, caption, more=_places(record, placed))
 

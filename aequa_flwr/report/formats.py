@@ -7,9 +7,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from aequa_flwr.report.absence import ABSENCE_COLUMNS, absences, attendance
-from aequa_flwr.report.checking import rerun_command, resumptions
-from aequa_flwr.report.page import run_title
+from aequa_flwr.report.absence import (
+    ABSENCE_COLUMNS,
+    MISSING_OR_REFUSED,
+    absences,
+    attendance,
+)
+from aequa_flwr.report.checking import HOW_TO_CHECK, rerun_command, resumptions
+from aequa_flwr.report.page import FAIRNESS, run_title
 from aequa_flwr.report.tables import (
     MEASURE_COLUMNS,
     measure_rows,
@@ -36,20 +41,20 @@ def render_markdown(record: RunRecord) -> str:
         f"# {plain(run_title(record))}",
         plain(verdict(record)),
         plain(resumptions(record)),
-        "## How fair it is",
+        f"## {FAIRNESS}",
         markdown_table(MEASURE_COLUMNS, measure_rows(record)),
         *map(plain, about_measures(record)),
         f"## Participants ({len(record.participants):,})",
-        plain(about_participants(record)) if record.participants else "Nobody joined.",
+        plain(about_participants(record)) if record.participants else "No participant joined.",
         markdown_table(participant_columns(record), participant_rows(record)),
     ]
     if missing := absences(record):
         parts += [
-            "## Who was missing or refused",
+            f"## {MISSING_OR_REFUSED}",
             markdown_table(ABSENCE_COLUMNS, missing, numbers=False),
         ]
     if command := rerun_command(record.config):
-        parts += ["## How to check it", f"```console\n{command}\n```"]
+        parts += [f"## {HOW_TO_CHECK}", f"```console\n{command}\n```"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

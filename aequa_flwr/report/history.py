@@ -71,7 +71,7 @@ def contributions(record: RunRecord) -> str:
             _styles(record),
             np.maximum(relative, -1.0),
             table,
-            "What is below -1 is drawn at -1." if below else "",
+            "Values below -1 are drawn at -1." if below else "",
         )
     )
 
@@ -102,12 +102,12 @@ def unchanged(record: RunRecord) -> str:
         return ""  # rounds of version 1 do not say it
     sentences = []
     if not any(r.contributions for r in known):
-        sentences.append("Contributions were assessed once, so rounds did not change them.")
+        sentences.append("Contributions were assessed once; rounds did not change them.")
     widths = {width for r in known for width in r.widths if width is not None}
     if len(widths) == 1:
         part = "the full model" if widths == {1.0} else f"width {widths.pop():.3f}"
         whole = "a full model" if not about(record).sub_networks else part
-        sentences.append(f"Everybody trained {whole} in every round it took part in.")
+        sentences.append(f"Every participant trained {whole} in each of its rounds.")
     return " ".join(sentences)
 
 

@@ -23,61 +23,51 @@ from aequa_flwr.report.words import (
 )
 from aequa_flwr.results import RunRecord
 
-# What a reader asks, and how the measure answers.
+FAIRNESS = "Fairness"
+# The question that a measure answers, and how to read it.
 _MEASURE_WORDS = {
     "Accuracy": (
-        "How good is the full model?",
-        "How often it is right, each class counting the same. Every reward is a part of this "
+        "How accurate is the full model?",
+        "Balanced accuracy: the mean recall over the classes. Every reward is a part of this "
         "model.",
     ),
     "Pearson": (
         "Do rewards follow contributions?",
-        "1 means all on one rising line, 0 not at all, below 0 the wrong way round.",
+        "Correlation of rewards and contributions: 1 means all on one rising line, 0 no relation, "
+        "below 0 the opposite order.",
     ),
-    "Pearson (alone)": (
-        "Do rewards follow what each reaches alone?",
-        "In the same way, with the accuracy of training alone as the contribution.",
+    "Pearson (standalone)": (
+        "Do rewards follow standalone accuracies?",
+        "The same, with the accuracy of the standalone model as the contribution.",
     ),
     "Pearson (width)": (
         "Do widths follow contributions?",
-        "In the same way; nothing has to be measured for it.",
+        "The same for widths; it needs no validation data.",
     ),
     "MCG": (
-        "How much does taking part bring?",
-        "Mean collaboration gain: how much more accurate a reward is than what its participant "
-        "brought, in percentage points.",
+        "How much do participants gain?",
+        "Mean collaboration gain: how much more accurate rewards are than standalone models, in "
+        "percentage points (pp).",
     ),
     "CGS": (
-        "Does everybody gain alike?",
-        "Collaboration gain spread: how far apart the gains are (standard deviation); 0 means "
-        "everybody gains the same.",
+        "Do all gain the same?",
+        "Collaboration gain spread: the standard deviation of the gains, in percentage points "
+        "(pp). 0 means that all gain the same.",
     ),
     "IPR": (
-        "Does nobody lose?",
-        "Incentivized participation rate: the share of participants that do not lose by taking "
-        "part.",
-    ),
-}
-# Contributions that are no accuracies are not what gains compare with.
-_OTHER_UNIT_WORDS = {
-    "MCG": (
-        _MEASURE_WORDS["MCG"][0],
-        "Mean collaboration gain: how much more accurate a reward is than what its participant "
-        "has alone, in percentage points.",
+        "How many do not lose?",
+        "Incentivized participation rate: the share of participants whose reward is at least as "
+        "accurate as their standalone model.",
     ),
 }
 _BASELINE_WORDS = {
     "Accuracy": (
-        "How good is the server's model?",
-        "How often it is right, each class counting the same; without a server the best "
-        "participant's.",
+        "How accurate is the server's model?",
+        "Balanced accuracy: the mean recall over the classes. Without a server's model, that of "
+        "the best participant.",
     ),
 }
-
-
-_NO_REWARDS = (
-    "Nothing can be said yet: rewards are allocated after the last round, and measured only then."
-)
+_NO_REWARDS = "There is no result yet: rewards are allocated after the last round."
 
 
 def render_page(record: RunRecord) -> str:
@@ -136,15 +126,9 @@ def _facts(record: RunRecord) -> list[str]:
 def _measures(record: RunRecord) -> str:
     if record.measures is None:
         waits = record.participants and record.status != "completed"
-        return section("How fair it is", note(_NO_REWARDS)) if waits else ""
-    columns = (escape(name).replace(" (", "<br>(") for name in MEASURE_COLUMNS)
-    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
-    other = {} if record.contribution_unit == "accuracy" else _OTHER_UNIT_WORDS
-    words = {
-        **_MEASURE_WORDS,
-        **other,
-        **(_BASELINE_WORDS if not about(record).sub_networks else {}),
-    }
+        return section(FAIRNESS, note(_NO_REWARDS)) if waits else ""
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in MEASURE_COLUMNS)
+    words = {**_MEASURE_WORDS, **(_BASELINE_WORDS if not about(record).sub_networks else {})}
     body = "".join(
         f'<tr><th scope="row">{escape(words[name][0])} <span class="measure">{escape(name)}</span>'
         f"<small>{escape(words[name][1])}</small></th><td>{validation}</td><td>{held_out}</td>"
@@ -152,7 +136,7 @@ def _measures(record: RunRecord) -> str:
         for name, validation, held_out in measure_rows(record)
     )
     return section(
-        "How fair it is",
+        FAIRNESS,
         f'<table class="measures">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n'
         f"</table>\n{''.join(note(text) for text in about_measures(record))}",
     )

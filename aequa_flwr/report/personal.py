@@ -20,7 +20,7 @@ What a participant knows anyway cannot be kept from it: where a width is in prop
 that is its own, such as its examples, it can work out the largest of those numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 from aequa_flwr.errors import UserError
@@ -30,7 +30,14 @@ from aequa_flwr.report.chart import Chart, axis, figure
 from aequa_flwr.report.document import note, render_document, section, table
 from aequa_flwr.report.method import about
 from aequa_flwr.report.page import run_title
-from aequa_flwr.report.tables import MISSING, contribution_text, loses, percent
+from aequa_flwr.report.tables import (
+    MEASURE_COLUMNS,
+    MISSING,
+    contribution_text,
+    loses,
+    percent,
+    points,
+)
 from aequa_flwr.report.words import duration, moment
 from aequa_flwr.results import UNDELIVERED, HeldOutAccuracies, ParticipantRecord, RunRecord
 
@@ -38,12 +45,12 @@ from aequa_flwr.results import UNDELIVERED, HeldOutAccuracies, ParticipantRecord
 _TOLD = {
     "no reply in time": "no reply came in time",
     "its update has norm": "its update was longer than that round allowed",
-    "no standalone model arrived": "no model trained alone arrived",
+    "no standalone model arrived": "its standalone model did not arrive",
     "it never took part": "it never took part in a round",
     UNDELIVERED: "its reward was not delivered; ask the coordinator to send it again",
 }
-_NOT_TOLD = "what it sent could not be used; the coordinator's record says why"
-_ALONE, _REWARD = "What it has alone", "What its reward reaches"
+_NOT_TOLD = "its reply could not be used; the coordinator's record has the reason"
+_ALONE, _REWARD = "Standalone model", "Reward"
 
 
 class UnknownParticipantError(UserError):
@@ -54,7 +61,7 @@ def render_personal_page(record: RunRecord, name: str) -> str:
     """Return the page of the participant ``name``; UserError if nobody in the run is called so."""
     index = next((i for i, p in enumerate(record.participants) if p.name == name), None)
     if index is None:
-        raise UnknownParticipantError(f"Nobody in this run is called {name!r}.")
+        raise UnknownParticipantError(f"No participant of this run is called {name!r}.")
     own = record.participants[index]
     sections = (
         _header(record, own),
@@ -81,64 +88,64 @@ def _header(record: RunRecord, own: ParticipantRecord) -> str:
 
 
 def personal_verdict(record: RunRecord, own: ParticipantRecord) -> str:
-    """Return what the participant has from the run, in one sentence."""
+    """Return what the participant receives, in one sentence."""
     if own.width is None:
         ended = "" if record.status == "completed" else f"; the run is {record.status}"
         return f"{own.name} has no reward from this run{ended}."
     reward = "a model of its own" if not about(record).sub_networks else _share(own.width)
     if own.reward_accuracy is None:
         return f"{own.name} receives {reward}; its accuracy was not measured."
-    text = (
-        f"{own.name} receives {reward}, which is right in {percent(own.reward_accuracy)} of cases"
-    )
+    text = f"{own.name} receives {reward} with an accuracy of {percent(own.reward_accuracy)}"
     if own.gain is None:
-        return f"{text}; what it reaches alone is not known."
-    points = f"{100 * abs(own.gain):.2f} percentage points"
+        return f"{text}; it has no standalone model to compare with."
     if own.gain == 0:
-        return f"{text}, exactly as often as what it has alone."
-    return f"{text}, {points} {'more' if own.gain > 0 else 'less'} than what it has alone."
+        return f"{text}, the same as its standalone model."
+    difference = f"{100 * abs(own.gain):.2f} percentage points"
+    return f"{text}, {difference} {'more' if own.gain > 0 else 'less'} than its standalone model."
 
 
 def _share(width: float) -> str:
-    return "the full model" if width == 1 else f"a part of the model, of width {width:.3f}"
+    return "the full model" if width == 1 else f"a sub-model of width {width:.3f}"
 
 
 def _place(record: RunRecord, own: ParticipantRecord) -> str:
     """Return its own numbers with what each means."""
     untouched = own.held_out or HeldOutAccuracies(None, float("nan"), None)
     unit = record.contribution_unit
-    known = _row("Examples", "as it said when it joined", f"{own.num_examples:,}")
+    known = _row("Examples", "as reported when it joined", f"{own.num_examples:,}")
     rows = ""
     if unit in ("examples", "fraction"):
         contribution = contribution_text(own.contribution, unit)
         known += _row("Contribution", _about_contribution(record), contribution)
     if own.width is not None and about(record).sub_networks:
-        meaning = "how much of the full model its reward is; 1 is all of it"
+        meaning = "the fraction of the full network's channels in the reward; 1 is all of them"
         known += _row("Width", meaning, f"{own.width:.3f}")
     if unit == "accuracy":
         meaning, alone = _about_contribution(record), untouched.standalone_accuracy
         rows += _measured("Contribution", meaning, own.contribution, alone)
     else:
-        meaning = "how often what it trained without the others is right"
-        rows += _measured("Alone", meaning, own.standalone_accuracy, untouched.standalone_accuracy)
-    meaning = "how often its reward is right"
+        meaning = "of the model that it trained alone"
+        rows += _measured(
+            "Standalone accuracy", meaning, own.standalone_accuracy, untouched.standalone_accuracy
+        )
+    meaning = "of the model that it receives"
     rows += _measured("Reward accuracy", meaning, own.reward_accuracy, untouched.reward_accuracy)
-    meaning = "the reward's accuracy less what it has alone, in percentage points"
-    rows += _measured("Gain", meaning, own.gain, untouched.gain, signed=True)
-    place = section("Its place", f'<table class="measures">\n<tbody>\n{known}</tbody>\n</table>\n')
+    meaning = "reward accuracy minus standalone accuracy, in percentage points (pp)"
+    rows += _measured("Gain", meaning, own.gain, untouched.gain, text=points)
+    place = section(
+        "Contribution and reward", f'<table class="measures">\n<tbody>\n{known}</tbody>\n</table>\n'
+    )
     if not rows:
         return place
-    head = "".join(
-        f'<th scope="col">{text}</th>'
-        for text in ("Accuracy", "Validation<br>(tuned on)", "Held-out<br>(nothing chosen on)")
-    )
+    head = "".join(f'<th scope="col">{text}</th>' for text in ("Accuracy", *MEASURE_COLUMNS[1:]))
     return place + section(
-        "What it has from the run",
+        "Accuracy",
         f'<table class="measures">\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}</tbody>\n</table>\n"
         + note(
-            "Accuracy counts each class the same. What is measured on the validation data may "
-            "flatter, as the reward was chosen with it; on held-out data nothing was.",
+            "Accuracy is balanced: every class counts the same. The validation numbers may be "
+            "optimistic, because the reward was chosen on the same data. Nothing was chosen on "
+            "the held-out data.",
             about(record).says if not about(record).sub_networks else "",
         ),
     )
@@ -151,22 +158,27 @@ def _row(what: str, meaning: str, *values: str) -> str:
 
 
 def _measured(
-    what: str, meaning: str, value: float | None, held_out: float | None, *, signed: bool = False
+    what: str,
+    meaning: str,
+    value: float | None,
+    held_out: float | None,
+    *,
+    text: Callable[[float | None], str] = percent,
 ) -> str:
-    texts = percent(value, signed=signed), percent(held_out, signed=signed)
+    texts = text(value), text(held_out)
     return "" if texts == (MISSING, MISSING) else _row(what, meaning, *texts)
 
 
 def _about_contribution(record: RunRecord) -> str:
     method = kind_of(str(record.config.get("contribution", "standalone")))
     return {
-        "accuracy": "what it brought, as the accuracy of a model that it trained alone",
-        "examples": "what it brought, as the number of its examples",
-    }.get(record.contribution_unit, f"what it brought, as a fraction by the method {method}")
+        "accuracy": "the accuracy of the model that it trained alone",
+        "examples": "the number of its examples",
+    }.get(record.contribution_unit, f"a fraction, assessed by the method {method}")
 
 
 def _comparison(own: ParticipantRecord) -> str:
-    """Return what it has alone and what its reward reaches as two bars, on the same scale."""
+    """Return the accuracies of its standalone model and its reward as bars on the same scale."""
     pairs = [
         (label, value)
         for label, value in (
@@ -182,7 +194,7 @@ def _comparison(own: ParticipantRecord) -> str:
         f'aria-label="{escape(label)}: {percent(value)}"></meter> {percent(value)}</dd>\n'
         for label, value in pairs
     )
-    return section("Compared with what it brought", f'<dl class="bars">\n{bars}</dl>')
+    return section("Compared with its standalone model", f'<dl class="bars">\n{bars}</dl>')
 
 
 def _rounds(record: RunRecord, index: int) -> str:
@@ -193,16 +205,16 @@ def _rounds(record: RunRecord, index: int) -> str:
     missed = [number for number, width in widths if width is None]
     sentences = []
     if widths:
-        sentences.append(f"It was trained in {len(trained):,} of {len(widths):,} rounds.")
+        sentences.append(f"It took part in {len(trained):,} of {len(widths):,} rounds.")
     if missed:
-        sentences.append(f"It was not in: {rounds_text(missed)}.")
+        sentences.append(f"It missed: {rounds_text(missed)}.")
     problems = _problems(record, record.participants[index].name)
     if widths and not problems:
-        sentences.append("Nothing that it sent was refused.")
+        sentences.append("None of its replies was refused.")
     content = note(*sentences)
     if problems:
         content += table("What went wrong", ("Rounds", "What happened"), problems, css="words")
-    return (section("Its rounds", content) if content else "") + _drawn_widths(record, trained)
+    return (section("Rounds", content) if content else "") + _drawn_widths(record, trained)
 
 
 def _problems(record: RunRecord, name: str) -> list[tuple[str, str]]:
@@ -229,15 +241,15 @@ def _drawn_widths(record: RunRecord, trained: Sequence[tuple[int, float]]) -> st
         f"round {first}, {after:.3f} in round {last}."
     )
     drawing = chart.svg(description, [chart.dotted_line(trained, "gains", titles)])
-    return figure("Its widths over the rounds", drawing, [("gains", "━━", "width trained at")])
+    return figure("Width over the rounds", drawing, [("gains", "━━", "width trained at")])
 
 
 def _check(record: RunRecord, own: ParticipantRecord) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))
     reward = (
-        "<p>The folder of its reward has a <code>card.json</code> with the same width and "
-        "accuracy, and the checksum of the model's file. Loading the model and measuring it on "
-        'data of one\'s own needs no server:</p>\n<pre tabindex="0"><code>from '
+        "<p>The folder of the reward has a <code>card.json</code> with the same width and "
+        "accuracy, and the checksum of the model's file. You can load the model and measure it on "
+        'your own data without a server:</p>\n<pre tabindex="0"><code>from '
         "aequa_flwr.rewards import load_reward\n\n"
         f"model = load_reward({escape(repr('rewards/' + own.name))})</code></pre>\n"
         if own.width is not None
@@ -245,7 +257,7 @@ def _check(record: RunRecord, own: ParticipantRecord) -> str:
     )
     return section(
         "How to check it",
-        f"{reward}<p>This page is about one participant and leaves out what others brought or "
-        "received. That all were treated alike is shown by the page of the whole run, which the "
-        "coordinator has.</p>\n" + note(f"Made with {versions}." if versions else ""),
+        f"{reward}<p>This page is about one participant and reveals nothing about the others. The "
+        "coordinator has the report of the whole run, which shows how all were treated."
+        "</p>\n" + note(f"Made with {versions}." if versions else ""),
     )

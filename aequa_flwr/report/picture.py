@@ -28,7 +28,7 @@ def render_picture(record: RunRecord) -> bytes:
 
     placed, measured = place_participants(record)
     if not placed:
-        raise UserError("Nobody in this run has a reward, so there is nothing to draw.")
+        raise UserError("No participant of this run has a reward, so there is nothing to draw.")
     # Without pyplot, so that no window system is looked for.
     figure = Figure(figsize=_INCHES, layout="constrained")
     axes = figure.add_subplot()
@@ -72,8 +72,8 @@ def _draw_marks(axes: "Axes", placed: Placed) -> None:
 
 def _draw_lines(axes: "Axes", record: RunRecord, placed: Placed, *, comparable: bool) -> None:
     if ideal := ideal_line(record, placed):
-        label = "everybody gains the same" if comparable else "in exact proportion"
+        label = "all gain the same" if comparable else "in exact proportion"
         axes.plot(*zip(*ideal, strict=True), "--", color=_IDEAL, label=label)
     if comparable:
         ends = [min(x for _, (x, _) in placed), max(x for _, (x, _) in placed)]
-        axes.plot(ends, ends, ":", color=_EVEN, label="nobody gains")
+        axes.plot(ends, ends, ":", color=_EVEN, label="no gain")

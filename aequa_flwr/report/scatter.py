@@ -1,4 +1,4 @@
-"""What participants received against what they brought, and how to read that."""
+"""Rewards against contributions as a scatter plot, and how to read it."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,14 @@ import numpy as np
 
 from aequa_flwr.contribution import Unit
 from aequa_flwr.report.chart import Axis, Chart, Point, axis, figure
-from aequa_flwr.report.tables import contribution_text, loses, pearson_text, percent
+from aequa_flwr.report.tables import contribution_text, loses, pearson_text, percent, points
 from aequa_flwr.report.words import count
 from aequa_flwr.results import ParticipantRecord, RunRecord
 
 # From how many participants on dots are small and faint.
 _CROWD = 300
+_EACH_MARK = "Each mark is a participant: from left to right its contribution, from bottom to top"
+_POINT_AT = "Point at a mark to see its name."
 Placed = Sequence[tuple[ParticipantRecord, Point]]
 
 
@@ -96,18 +98,17 @@ def _accuracies(record: RunRecord, placed: Placed) -> str:
         f"Contributions from {percent(ends[0])} to {percent(ends[1])}, reward accuracies from "
         f"{percent(min(received))} to {percent(max(received))}; {num_losers:,} below their "
         f"contribution. The ideal line is the contribution plus the mean gain of "
-        f"{percent(gain, signed=True)}. {_pearson(record)}"
+        f"{points(gain)}. {_pearson(record)}"
     )
     legend = [("gains", "●", "gains or breaks even")]
     if num_losers:
         legend.append(("loses", "◆", "loses"))
-    legend += [("ideal", "╍╍", "everybody gains the same"), ("even", "┈┈", "nobody gains")]
+    legend += [("ideal", "╍╍", "all gain the same"), ("even", "┈┈", "no gain")]
     reading = (
-        "Each mark is a participant: what it brought from left to right, what its reward reaches "
-        "from bottom to top. Rest on a mark to see whose it is.",
-        f"On the dashed line everybody would gain the same, here {100 * gain:+.2f} percentage "
-        "points: the closer the marks are to it, the fairer the split. Below the dotted line a "
-        "participant would be better off alone.",
+        f"{_EACH_MARK} the accuracy of its reward. {_POINT_AT}",
+        f"On the dashed line, all participants gain the same, here {100 * gain:+.2f} percentage "
+        "points. The closer the marks are to it, the more even the gains. Below the dotted line, "
+        "a participant would be better off alone.",
         _pearson(record),
     )
     # The lines come last: thousands of dots would hide them.
@@ -138,9 +139,9 @@ def _rewards(record: RunRecord, placed: Placed) -> str:
         f"{_range(placed, unit)}, reward accuracies from {percent(min(received))} to "
         f"{percent(max(received))}. "
         + (
-            f"{losers:,} of {alone:,} that trained alone are worse off than that. "
+            f"{losers:,} of {alone:,} rewards are less accurate than the standalone model. "
             if alone
-            else "Nobody trained alone, so gains are unknown. "
+            else "No participant trained alone, so gains are unknown. "
         )
         + _pearson(record)
     )
@@ -148,10 +149,10 @@ def _rewards(record: RunRecord, placed: Placed) -> str:
     if losers:
         legend.append(("loses", "◆", "loses"))
     if 0 < alone < len(placed):
-        legend.append(("unknown", "●", "did not train alone"))
+        legend.append(("unknown", "●", "no standalone model"))
     marks = [_marks(chart, placed, titles), *_ideal_marks(chart, ideal, legend)]
     drawing = chart.svg(description, marks)
-    reading = _reading("what its reward reaches", ideal, record)
+    reading = _reading("the accuracy of its reward", ideal, record)
     return figure("Rewards against contributions", drawing, legend, reading=reading)
 
 
@@ -175,7 +176,7 @@ def _widths(record: RunRecord, placed: Placed) -> str:
     )
     legend = [("gains", "●", "a participant")]
     marks = [_marks(chart, placed, titles), *_ideal_marks(chart, ideal, legend)]
-    reading = _reading("how much of the model it is given", ideal, record, of_widths=True)
+    reading = _reading("the width of its reward", ideal, record, of_widths=True)
     drawing = chart.svg(description, marks)
     return figure("Widths against contributions", drawing, legend, reading=reading)
 
@@ -194,12 +195,11 @@ def _reading(
     what: str, ideal: Sequence[Point], record: RunRecord, *, of_widths: bool = False
 ) -> tuple[str, ...]:
     line = (
-        "On the dashed line, the straight one nearest to the marks, everybody would have the same "
-        "for the same step of contribution: the closer the marks are to it, the fairer the split."
+        "The dashed line is the best straight fit: on it, equal steps in contribution earn equal "
+        "steps in reward. The closer the marks are to it, the fairer the rewards."
     )
     return (
-        f"Each mark is a participant: what it brought from left to right, {what} from bottom to "
-        "top. Rest on a mark to see whose it is.",
+        f"{_EACH_MARK} {what}. {_POINT_AT}",
         *((line,) if ideal else ()),
         _pearson(record, of_widths=of_widths),
     )
@@ -212,12 +212,12 @@ def _pearson(record: RunRecord, *, of_widths: bool = False) -> str:
     measures = record.measures
     value = measures.width_pearson if of_widths else measures.pearson
     if value is None:
-        return "Pearson is undefined, as one side is the same for everybody."
+        return "Pearson is undefined because one side is the same for all participants."
     on = "" if of_widths else " on the validation data"
     text = f"Pearson is {pearson_text(value)}{on}"
     if record.held_out is not None and not of_widths:
         text += f" and {pearson_text(record.held_out.pearson)} on held-out data"
-    return f"{text}; 1 means that all are on one rising line."
+    return f"{text}; 1 means that all marks lie on one rising line."
 
 
 def _marks(chart: Chart, placed: Placed, titles: Sequence[str]) -> str:

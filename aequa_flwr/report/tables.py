@@ -7,7 +7,7 @@ from aequa_flwr.contribution import Unit
 from aequa_flwr.report.method import about
 from aequa_flwr.results import Measures, ParticipantRecord, RunRecord
 
-MEASURE_COLUMNS = ("Measure", "Validation (tuned on)", "Held-out (nothing chosen on)")
+MEASURE_COLUMNS = ("Measure", "Validation", "Held-out test")
 MISSING = "\N{EN DASH}"
 
 
@@ -21,6 +21,12 @@ def percent(value: float | None, *, signed: bool = False) -> str:
         return MISSING
     # Adding 0.0 turns the negative zero into the positive one.
     return f"{100 * value + 0.0:{'+' if signed else ''}.2f}%"
+
+
+def points(value: float | None, *, signed: bool = True) -> str:
+    """Return a difference of two fractions in percentage points (pp), a dash if there is none."""
+    text = percent(value, signed=signed)
+    return text if text == MISSING else f"{text.removesuffix('%')} pp"
 
 
 def contribution_text(value: float | None, unit: Unit) -> str:
@@ -59,7 +65,7 @@ def shows_alone(record: RunRecord) -> bool:
 def participant_columns(record: RunRecord) -> tuple[str, ...]:
     """Return the names of the columns of ``participant_rows``.
 
-    "Alone" is there if gains compare with something else than the contribution, "Rounds" if
+    "Standalone" is there if gains compare with something else than the contribution, "Rounds" if
     somebody missed one. Accuracies and gains that this run cannot have are left out.
     """
     return tuple(name for name, _ in _participant_table(record))
@@ -78,7 +84,7 @@ def _participant_table(record: RunRecord) -> list[tuple[str, list[str]]]:
         ("Contribution", [contribution_text(p.contribution, unit) for p in people]),
     ]
     if shows_alone(record):
-        columns.append(("Alone", [percent(p.standalone_accuracy) for p in people]))
+        columns.append(("Standalone", [percent(p.standalone_accuracy) for p in people]))
     if about(record).sub_networks:
         widths = [MISSING if p.width is None else f"{p.width:.3f}" for p in people]
         columns.append(("Width", widths))
@@ -86,7 +92,7 @@ def _participant_table(record: RunRecord) -> list[tuple[str, list[str]]]:
     if _has(record, rewards):
         columns.append(("Reward accuracy", [percent(reward) for reward in rewards]))
     if _has(record, [p.gain for p in people]):
-        gains = [percent(p.gain, signed=True) + " (loses)" * loses(p) for p in people]
+        gains = [points(p.gain) + " (loses)" * loses(p) for p in people]
         columns.append(("Gain", gains))
     if joined := _joined(record):
         columns.append(("Rounds", joined))
@@ -117,7 +123,7 @@ def measure_rows(record: RunRecord) -> list[tuple[str, str, str]]:
     comparable = record.contribution_unit == "accuracy"
     left_out = set()
     if comparable or all(m.standalone_pearson is None for m in known):
-        left_out.add("Pearson (alone)")
+        left_out.add("Pearson (standalone)")
     if not about(record).sub_networks or (
         comparable and not any(m.accuracy is None for m in known)
     ):
@@ -130,7 +136,10 @@ def measure_rows(record: RunRecord) -> list[tuple[str, str, str]]:
     ]
 
 
-_MEASURE_NAMES = ("Accuracy", "Pearson", "Pearson (alone)", "Pearson (width)", "MCG", "CGS", "IPR")
+_MEASURE_NAMES = (
+    *("Accuracy", "Pearson", "Pearson (standalone)", "Pearson (width)"),
+    *("MCG", "CGS", "IPR"),
+)
 
 
 def _measure_column(measures: Measures | None) -> dict[str, str]:
@@ -142,8 +151,8 @@ def _measure_column(measures: Measures | None) -> dict[str, str]:
         column["Accuracy"] = percent(measures.accuracy)
         column["Pearson"] = pearson_text(measures.pearson)
     if measures.mcg is not None:
-        column["Pearson (alone)"] = pearson_text(measures.standalone_pearson)
-        column["MCG"] = percent(measures.mcg, signed=True)
-        column["CGS"] = percent(measures.cgs)
+        column["Pearson (standalone)"] = pearson_text(measures.standalone_pearson)
+        column["MCG"] = points(measures.mcg)
+        column["CGS"] = points(measures.cgs, signed=False)
         column["IPR"] = percent(measures.ipr)
     return column

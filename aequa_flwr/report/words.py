@@ -4,26 +4,22 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from aequa_flwr.report.headroom import CLOSE, about_headroom, chosen_by_accuracy
 from aequa_flwr.report.method import about
-from aequa_flwr.report.room import CLOSE, about_room, chosen_by_accuracy
 from aequa_flwr.report.tables import loses, pearson_text, shows_alone
 from aequa_flwr.results import Measures, ParticipantRecord, RunRecord
 
 # From which correlation on which words; below the last, rewards do not follow contributions.
 _CLOSENESS = ((CLOSE, "very closely"), (0.8, "closely"), (0.5, "loosely"))
-_REWARDING = {
-    "post-training": "Everybody trained the whole model; rewards are cut from it at the end.",
-    "training-time": "Everybody trained only the part of the model it had earned so far.",
-}
 
 
 def verdict(record: RunRecord) -> str:
-    """Return one plain sentence about the run; how it ended where it was not completed."""
+    """Return the result of the run in plain sentences, or how it ended if it did not complete."""
     if record.status == "completed":
         return _completed(record)
     place = _place(record)
     if record.status == "running":
-        return f"The run is not finished; this is its state {place}."
+        return f"The run is not finished. This is its state {place}."
     ended = {"failed": "failed", "interrupted": "was interrupted"}[record.status]
     reason = record.reason.strip().rstrip(".") or "no reason is recorded"
     return f"The run {ended} {place}: {reason}."
@@ -40,20 +36,20 @@ def _place(record: RunRecord) -> str:
 def _completed(record: RunRecord) -> str:
     people = record.participants
     if any(p.gain is not None for p in people):
-        sentence = f"On the validation data {_who_gains(people)}"
+        sentence = f"On the validation data, {_who_gains(people)}"
         if record.measures is not None:
             sentence += f", and {_how_closely(record)}"
-        return sentence + _on_held_out(record) + "."
+        return f"{sentence}.{_on_held_out(record)}"
     if not any(p.width is not None for p in people):
         return "The run was completed, but no participant has a reward."
     if not is_measured(record):
         return (
-            "No accuracy was measured, as the server has no validation data; "
+            "No accuracy was measured because the server has no validation data; "
             f"{_how_closely(record)}{_without_reward(people)}."
         )
     return (
-        f"On the validation data {_how_closely(record)}{_without_reward(people)}; who gains is "
-        f"unknown, as nobody trained alone{_on_held_out(record)}."
+        f"On the validation data, {_how_closely(record)}{_without_reward(people)}. Gains are "
+        f"unknown because no participant trained alone.{_on_held_out(record)}"
     )
 
 
@@ -74,7 +70,7 @@ def _who_gains(participants: Sequence[ParticipantRecord]) -> str:
     if losers := sum(map(loses, participants)):
         text += f", {losers:,} {_verb('lose', losers)}"
     if unknown := sum(p.width is not None and p.gain is None for p in participants):
-        text += f", {unknown:,} did not train alone to compare with"
+        text += f", {unknown:,} {'has' if unknown == 1 else 'have'} no standalone model to compare"
     return text + _without_reward(participants)
 
 
@@ -90,8 +86,8 @@ def _how_closely(record: RunRecord) -> str:
     pearson = measures.pearson if what == "rewards" else measures.width_pearson
     if pearson is None:
         return (
-            f"how closely {what} follow contributions is undefined, as the {what} or the "
-            "contributions are all alike"
+            f"the correlation of {what} and contributions is undefined because one of them is "
+            "the same for all"
         )
     # Two points are always on a line.
     two = len(record.participants) == 2
@@ -116,13 +112,13 @@ def _on_held_out(record: RunRecord) -> str:
     who = f"{winners:,} of {len(gains):,} {_verb('gain', winners)}" if gains else ""
     pearson = record.held_out.pearson
     if pearson is not None and _is_refuted(record, pearson):
-        but = f"on held-out data {who}, but" if who else "but on held-out data"
-        return f"; {but} rewards {_follow(pearson)} (Pearson {pearson:.3f})"
-    return f"; on held-out data {who}{' and ' if who else ''}Pearson is {pearson_text(pearson)}"
+        but = f"On held-out data, {who}, but" if who else "But on held-out data,"
+        return f" {but} rewards {_follow(pearson)} (Pearson {pearson:.3f})."
+    return f" On held-out data, {who}{' and ' if who else ''}Pearson is {pearson_text(pearson)}."
 
 
 def _is_refuted(record: RunRecord, held_out: float) -> bool:
-    """Return whether held-out data denies what is said of the validation data."""
+    """Return whether held-out data contradicts the sentence about the validation data."""
     said = None if record.measures is None else record.measures.pearson
     denied = held_out < _CLOSENESS[1][0]
     return denied and said is not None and said > held_out and _follow(said) != _follow(held_out)
@@ -134,79 +130,82 @@ def _verb(verb: str, count: int) -> str:
 
 def about_participants(record: RunRecord) -> str:
     """Return what the columns of the participants' table mean in this run, as plain text."""
-    width = "Width: how much of the full model its reward is."
-    how = _REWARDING.get(str(record.config.get("reward")), "")
-    if not about(record).sub_networks:
-        width, how = "", about(record).says
+    width = "Width: the fraction of the full network's channels in the reward."
     sentences = [
         f"Contribution: {_about_contribution(record)}",
-        width,
+        width if about(record).sub_networks else "",
         _about_gain(record),
-        how,
+        about(record).says,
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _about_contribution(record: RunRecord) -> str:
-    method = record.config.get("contribution")
-    by = f" by the method {method}" if method else ""
+    # Records of version 1 know no other method.
+    method = record.config.get("contribution", "standalone")
+    if record.contribution_unit == "accuracy" and method == "standalone":
+        return "the accuracy of the model that the participant trained alone."
     return {
-        "accuracy": "what the participant brought, as an accuracy.",
-        "fraction": f"what the participant brought, as a fraction{by}.",
-        "examples": "how many examples the participant has. These numbers are what participants "
-        "say of themselves; nobody checked them.",
-        "score": f"what the participant brought, as a score{by}; it only compares with the other "
-        "scores of this run.",
+        "accuracy": f"an accuracy, assessed by the method {method}.",
+        "fraction": f"a fraction, assessed by the method {method}.",
+        "examples": "how many examples the participant has. Participants report these numbers "
+        "themselves; nobody verified them.",
+        "score": f"a score, assessed by the method {method}. Scores can only be compared within "
+        "this run.",
     }[record.contribution_unit]
 
 
 def _about_gain(record: RunRecord) -> str:
     if record.contribution_unit == "accuracy":
         return (
-            "Gain: reward accuracy less contribution, in percentage points. All on the "
-            "validation data."
+            "Gain: reward accuracy minus contribution, in percentage points (pp). Accuracies are "
+            "on the validation data."
         )
     if shows_alone(record):
         return (
-            "Alone: the accuracy of what it trained without the others. Gain: reward accuracy "
-            "less that, in percentage points. Accuracies are on the validation data."
+            "Standalone: the accuracy of the model that the participant trained alone. Gain: "
+            "reward accuracy minus that, in percentage points (pp). Accuracies are on the "
+            "validation data."
         )
     if is_measured(record):
-        return "Accuracies are on the validation data; gains are unknown, as nobody trained alone."
+        return (
+            "Accuracies are on the validation data. Gains are unknown because no participant "
+            "trained alone."
+        )
     if any(p.width is not None for p in record.participants):
-        return "Accuracies and gains are unknown, as the server has no validation data."
+        return "Accuracies and gains are unknown because the server has no validation data."
     return ""
 
 
 def about_measures(record: RunRecord) -> tuple[str, ...]:
-    """Return what to know before one trusts the measures, one plain text for each paragraph."""
+    """Return the caveats of the measures as plain text, one item for each paragraph."""
     if record.measures is None or record.measures.accuracy is None:
         return (
-            "No accuracy was measured, as the server has no validation data; how widths and "
-            "contributions go together is all that can be said.",
+            "No accuracy was measured because the server has no validation data. Only the "
+            "correlation of widths and contributions is known.",
         )
-    texts = [_about_columns(record), about_room(record)]
+    texts = [_about_columns(record), about_headroom(record)]
     if is_measured(record) and all(p.gain is None for p in record.participants):
         texts.append(
-            "MCG, CGS and IPR compare with training alone, which this run did not do; "
-            "--set measure-alone=true does."
+            "MCG, CGS and IPR compare rewards with standalone models, which this run did not "
+            "train. Use --set measure-alone=true to train them."
         )
     return tuple(text for text in texts if text)
 
 
 def _about_columns(record: RunRecord) -> str:
     if chosen_by_accuracy(record):
-        chosen, left, both = "The widths were chosen", "flatters", "flatter"
+        chosen, left, both = "The widths were chosen", "is", "are"
     else:
-        chosen, left, both = "Contributions may be based", "may flatter", "may flatter"
+        chosen, left, both = "Contributions may be based", "may be", "may be"
     if record.held_out:
         return (
-            f"{chosen} on the validation data, so the left column {left}; judge a run by "
-            "the right one."
+            f"{chosen} on the validation data, so the Validation column {left} optimistic. Judge "
+            "the run by the Held-out test column."
         )
     return (
-        f"{chosen} on the validation data, so these numbers {both}; this run has no "
-        "held-out data to judge it by."
+        f"{chosen} on the validation data, so these numbers {both} optimistic. This run has no "
+        "held-out data to test them on."
     )
 
 

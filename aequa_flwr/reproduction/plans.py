@@ -81,7 +81,7 @@ PLANS = (
         ranked=frozenset({"pearson"}),
     ),
     Plan(
-        "Room for even gains",
+        "Headroom for even gains",
         "",
         "The least accurate width that could be a reward, and how accurate it may be at most for "
         "everybody to gain alike: the smallest contribution plus what the largest contributor "
@@ -93,7 +93,7 @@ PLANS = (
         ("aequa",),
     ),
     Plan(
-        "Room for even gains with a narrower p_min",
+        "Headroom for even gains with a narrower p_min",
         "",
         "The same with p_min = 0.1.",
         "narrow",

@@ -18,7 +18,7 @@ RESULTS_FILE = "results.jsonl"
 _FORMAT = 1
 _HEADER = {"results": _FORMAT, "aequa-flwr": __version__, "record-schema": SCHEMA_VERSION}
 # What belongs to the machine a run is on: another value does not make it another run.
-MACHINE = ("device", "threads", "join-timeout-s", "round-timeout-s", "download", "quorum")
+MACHINE = ("device", "threads", "join-timeout-s", "round-timeout-s", "download", "join-quorum")
 
 
 class ResultsError(UserError):

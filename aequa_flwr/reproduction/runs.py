@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from aequa_flwr.allocation import Room
+from aequa_flwr.allocation import Headroom
 from aequa_flwr.data import PARTITIONS, read_partition
 from aequa_flwr.options import kind_of
-from aequa_flwr.report import room_of
+from aequa_flwr.report import headroom_of
 from aequa_flwr.reproduction.published import DATASETS, METHODS
 from aequa_flwr.reproduction.results import Line, run_key
 from aequa_flwr.results import Measures, Rewarded, RunRecord, measure_fairness
@@ -224,9 +224,9 @@ def _measure(
     return Measure(key, name, read_record, factor, digits)
 
 
-def _room(read: Callable[[Room], float]) -> Callable[[RunRecord], float | None]:
+def _room(read: Callable[[Headroom], float]) -> Callable[[RunRecord], float | None]:
     def read_record(record: RunRecord) -> float | None:
-        room = room_of(record)
+        room = headroom_of(record)
         return None if room is None else read(room)
 
     return read_record

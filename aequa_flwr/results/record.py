@@ -13,6 +13,7 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.files import write_whole
 from aequa_flwr.methods import Value
 from aequa_flwr.results.fairness import Measures
+from aequa_flwr.settings import current_keys
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -219,6 +220,8 @@ def parse_record(content: object, where: str) -> RunRecord:
         raise NewerRecordError(
             f"{where} is of a newer version ({schema}); update aequa-flwr to read it."
         )
+    if isinstance(content, dict) and isinstance(content.get("config"), dict):
+        content = {**content, "config": current_keys(content["config"])}
     try:
         return TypeAdapter(RunRecord).validate_python(content)
     except ValidationError as error:

@@ -36,7 +36,7 @@ _BATCHES = (1, 5)
 _MOST_NUMBERS = 10**8
 
 # Inputs to logits, as a file that was written computes them.
-Run = Callable[[Tensor], Tensor]
+Forward = Callable[[Tensor], Tensor]
 
 
 class ExportError(UserError):
@@ -61,7 +61,7 @@ class Format:
     good_for: str
     packages: tuple[str, ...]
     write: Callable[[_Loaded], bytes]
-    read: Callable[[Path], Run]
+    read: Callable[[Path], Forward]
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _expected(reward: _Loaded, inputs: list[Tensor]) -> list[Tensor]:
         ) from error
 
 
-def _compare(kind: str, run: Run, inputs: list[Tensor], expected: list[Tensor]) -> float:
+def _compare(kind: str, run: Forward, inputs: list[Tensor], expected: list[Tensor]) -> float:
     """Return the largest difference; raises ExportError where it is no rounding."""
     largest = 0.0
     for x, logits in zip(inputs, expected, strict=True):
@@ -181,7 +181,7 @@ def _write_onnx(reward: _Loaded) -> bytes:
         ) from error
 
 
-def _read_onnx(path: Path) -> Run:
+def _read_onnx(path: Path) -> Forward:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -199,9 +199,9 @@ def _write_torchscript(reward: _Loaded) -> bytes:
     return file.getvalue()
 
 
-def _read_torchscript(path: Path) -> Run:
+def _read_torchscript(path: Path) -> Forward:
     with _deprecated_is_fine():
-        loaded: Run = torch.jit.load(str(path))  # type: ignore[no-untyped-call]  # torch's
+        loaded: Forward = torch.jit.load(str(path))  # type: ignore[no-untyped-call]  # torch's
     return loaded
 
 

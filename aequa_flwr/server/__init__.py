@@ -1,8 +1,8 @@
 """The server's side of a run: settings to a strategy, a state to the next one, checkpoints."""
 
 from aequa_flwr.server.assemble import assemble, run_federation
+from aequa_flwr.server.caller_arrays import caller_settings
 from aequa_flwr.server.checkpoint import CHECKPOINTS_FOLDER, load_checkpoint, reopen_run
-from aequa_flwr.server.own_arrays import own_settings
 from aequa_flwr.server.parts import Parts, check_settings, prepare, prepare_simulation
 from aequa_flwr.server.redelivery import deliver_again
 from aequa_flwr.server.run_folder import RunFolder, open_folder
@@ -14,11 +14,11 @@ __all__ = [
     "Parts",
     "RunFolder",
     "assemble",
+    "caller_settings",
     "check_settings",
     "deliver_again",
     "load_checkpoint",
     "open_folder",
-    "own_settings",
     "prepare",
     "prepare_simulation",
     "reopen_run",

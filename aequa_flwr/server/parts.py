@@ -79,7 +79,7 @@ def prepare(
     seed = int(rng_for(settings.seed, "initial weights").integers(2**31))
     wanted = settings.network if network is None else network
     built = build_network(wanted, schema, init_seed=seed)
-    built.levels(settings.p_min, settings.p_max, most=settings.max_levels)
+    built.ladder(settings.p_min, settings.p_max, most=settings.max_levels)
     if earlier is not None and data.shares:
         standalone_of(*earlier, {name: data.fingerprint(name) for name in data.shares})
     return Parts(settings, data, built, estimator, earlier)
@@ -105,7 +105,7 @@ def prepare_simulation(
 def make_steps(parts: Parts, server: ServerData | None) -> Steps:
     """Return how a run goes; ``server`` is None where the server has no data."""
     settings, network, estimator = parts.settings, parts.network, parts.estimator
-    ladder = network.levels(settings.p_min, settings.p_max, most=settings.max_levels)
+    ladder = network.ladder(settings.p_min, settings.p_max, most=settings.max_levels)
     seed = settings.seed
     scorer = None if server is None else server.scorer(ladder[0], settings.utility_examples)
     return Steps(

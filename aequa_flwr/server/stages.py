@@ -99,7 +99,7 @@ class Stages:
         return roster
 
     def _check_enough(self, roster: Roster, joined: int) -> None:
-        fewest = self.settings.quorum
+        fewest = self.settings.join_quorum
         if joined < fewest:
             why = "; ".join(sorted({reason for _, reason in roster.refused})) or "no node answered"
             who = f"Only {joined} of at least {fewest} participants" if joined else "Nobody"

@@ -34,6 +34,7 @@ from aequa_flwr.results import (
     RunRecord,
 )
 from aequa_flwr.rewards import RewardCard
+from aequa_flwr.server.caller_arrays import caller_settings, server_examples
 from aequa_flwr.server.checkpoint import (
     Checkpoint,
     check_same_run,
@@ -41,7 +42,6 @@ from aequa_flwr.server.checkpoint import (
     reopen_run,
 )
 from aequa_flwr.server.journal import Journal
-from aequa_flwr.server.own_arrays import own_settings, server_examples
 from aequa_flwr.server.parts import Parts, prepare
 from aequa_flwr.server.rewarding import RewardMaker
 from aequa_flwr.server.run_folder import RunFolder, open_folder
@@ -90,7 +90,9 @@ class AequaStrategy(Strategy):
         **settings: Value,
     ) -> None:
         data = server_examples(validation, held_out, schema)
-        config = own_settings(network, output, {"validation": validation is not None, **settings})
+        config = caller_settings(
+            network, output, {"validation": validation is not None, **settings}
+        )
         parts = prepare(config, data=data, network=None if isinstance(network, str) else network)
         checkpoint = load_checkpoint(Path(config.resume).expanduser()) if config.resume else None
         path = open_folder(config.output) if config.output else None

@@ -48,6 +48,10 @@ _PATIENCE: dict[str, Any] = {"may-change": True}
 _MOST = 10_000_000
 
 
+# Settings that had another name in an earlier version, which checkpoints and records still have.
+_RENAMED = {"quorum": "join-quorum"}
+
+
 class ConfigError(UsageError):
     """A run config that cannot be run; the text names the key and the allowed values."""
 
@@ -245,7 +249,9 @@ class RunConfig(BaseModel):
         description="how long participants have to join, in seconds",
         json_schema_extra=_PATIENCE,
     )
-    quorum: int = Field(1, ge=1, le=_MOST, description="fewest participants that must join by then")
+    join_quorum: int = Field(
+        1, ge=1, le=_MOST, description="fewest participants that must join by then"
+    )
     round_quorum: int = Field(
         1, ge=1, le=_MOST, description="fewest participants that a round needs to count"
     )
@@ -296,7 +302,7 @@ class RunConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _resolve_auto(cls, values: Any) -> Any:
-        values = {str(key).replace("_", "-"): value for key, value in dict(values).items()}
+        values = current_keys({str(k).replace("_", "-"): v for k, v in dict(values).items()})
         for name, field in cls.model_fields.items():
             key = field.alias or name
             # pydantic takes true for 1.
@@ -330,7 +336,7 @@ class RunConfig(BaseModel):
                 f"partition = {self.partition!r} has more holders than participants = "
                 f"{self.participants}"
             )
-        for key, quorum in (("quorum", self.quorum), ("round-quorum", self.round_quorum)):
+        for key, quorum in (("join-quorum", self.join_quorum), ("round-quorum", self.round_quorum)):
             if quorum > self.participants:
                 raise ValueError(
                     f"{key} = {quorum} is more than the participants = {self.participants}"
@@ -437,6 +443,11 @@ class RunConfig(BaseModel):
     @property
     def _about(self) -> About:
         return about_method(self.method, self.reward)
+
+
+def current_keys(values: Mapping[str, T]) -> dict[str, T]:
+    """Return settings that may be of an earlier version under the names they have now."""
+    return {_RENAMED.get(key, key): value for key, value in values.items()}
 
 
 def _usual(values: Mapping[str, Any]) -> dict[str, Value]:

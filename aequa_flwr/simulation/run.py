@@ -17,8 +17,8 @@ from aequa_flwr.methods import Value
 from aequa_flwr.results import Progress, load_record
 from aequa_flwr.rewards import Run
 from aequa_flwr.server import (
+    caller_settings,
     load_checkpoint,
-    own_settings,
     prepare_simulation,
     reopen_run,
     run_federation,
@@ -135,7 +135,7 @@ def _own_settings(
             if key in settings:
                 raise UsageError(f"{key} follows from data by participant; leave it out.")
         settings = {**settings, "participants": max(1, len(data))}
-    config = own_settings(network or "auto", output, settings)
+    config = caller_settings(network or "auto", output, settings)
     given = federate_arrays(data, config.data_spec, validation=validation, schema=schema)
     if network is None:
         config = config.model_copy(update={"network": usual_network(given.dataset.schema)})

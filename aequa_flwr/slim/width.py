@@ -43,21 +43,21 @@ class Axis:
 
 @dataclass(frozen=True)
 class BnRows:
-    """A tensor's first axis with one row for each level of a ladder: switchable BatchNorm.
+    """A tensor's first axis with one row for each of some widths: switchable BatchNorm.
 
-    A sub-network holds the rows of the levels up to its own width.
+    A sub-network holds the rows of the widths up to its own.
     """
 
-    ladder: tuple[float, ...]
+    widths: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if list(self.ladder) != sorted({*self.ladder, 1.0}) or self.ladder[0] <= 0:
-            raise ValueError(f"a ladder must ascend from above 0 to 1.0, not {self.ladder}")
+        if list(self.widths) != sorted({*self.widths, 1.0}) or self.widths[0] <= 0:
+            raise ValueError(f"widths must ascend from above 0 to 1.0, not {self.widths}")
 
     def extent(self, width: float) -> int:
         """Rows at ``width``; at least one."""
-        # 0.3 and 6 * 0.05 are one level.
-        return max(1, bisect_right(self.ladder, width + _ROUNDING_SLACK))
+        # 0.3 and 6 * 0.05 are one width.
+        return max(1, bisect_right(self.widths, width + _ROUNDING_SLACK))
 
 
 # One entry per axis; a number is the size of one that never shrinks (inputs, classes, kernel).
@@ -76,21 +76,21 @@ def shape_at(layout: Layout, width: float = 1.0) -> tuple[int, ...]:
 
 
 def is_switchable(layout: Layout) -> bool:
-    """Whether a tensor has a row of BatchNorm for each level."""
+    """Whether a tensor has rows of BatchNorm, each for a width."""
     return bool(layout) and isinstance(layout[0], BnRows)
 
 
 def bn_rows_held(layouts: Layouts, width: float) -> int:
     """Return how many rows of BatchNorm a sub-network of ``width`` holds; 0 without any."""
-    ladder = ladder_of(layouts)
-    return 0 if ladder is None else BnRows(ladder).extent(width)
+    widths = bn_widths_of(layouts)
+    return 0 if widths is None else BnRows(widths).extent(width)
 
 
-def ladder_of(layouts: Layouts) -> tuple[float, ...] | None:
-    """Return the ladder that all of a network's widths must come from; None if it has none."""
+def bn_widths_of(layouts: Layouts) -> tuple[float, ...] | None:
+    """Return the widths that a network with BatchNorm can have; None if it has none."""
     for layout in layouts.values():
         if layout and isinstance(layout[0], BnRows):
-            return layout[0].ladder
+            return layout[0].widths
     return None
 
 

@@ -1,4 +1,4 @@
-"""BatchNorm statistics of a level from inputs without labels."""
+"""BatchNorm statistics of a width from inputs without labels."""
 
 from collections.abc import Collection
 
@@ -14,10 +14,10 @@ _BATCH = 256
 def calibrate(
     network: SlimNetwork, width: float, trained: Collection[int], data: Resident, compute: Compute
 ) -> None:
-    """Give the level of ``width`` the statistics of ``data``: the mean over batches of inputs.
+    """Give the row of ``width`` the statistics of ``data``: the mean over batches of inputs.
 
-    A level whose row is not in ``trained`` also gets the affine terms of the nearest that is, the
-    wider one of two as near: its channels begin with those of this level. Labels are not looked
+    A row that is not in ``trained`` also gets the affine terms of the nearest that is, the wider
+    one of two as near: its channels begin with those of this width. Labels are not looked
     at, and nothing else of the network changes.
     """
     norms = [layer for layer in network.modules() if isinstance(layer, SlimBatchNorm2d)]
@@ -25,7 +25,7 @@ def calibrate(
     for norm in norms:
         row = norm.bn_rows.extent(width) - 1
         nearest = min(trained, key=lambda other: (abs(other - row), -other), default=row)
-        size = norm.axis.extent(norm.bn_rows.ladder[min(row, nearest)])
+        size = norm.axis.extent(norm.bn_rows.widths[min(row, nearest)])
         for affine in (norm.weight, norm.bias):
             affine[row, :size] = affine[nearest, :size]
     network.train()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aequa_flwr.contribution import METHODS
+from aequa_flwr.contribution import ESTIMATORS
 from aequa_flwr.errors import UserError
 from aequa_flwr.federation import TRAIN_ROUND, decode_round_task
 from aequa_flwr.rewards import load_card, load_reward
@@ -16,10 +16,10 @@ from aequa_flwr.slim.networks import build_network
 from tests.integration.in_process import InProcessGrid, record_of, run_in_process, without_times
 
 SMALL: dict[str, Any] = {"rounds": 3, "participants": 5, "partition": "quantity-skew:0.3,2"}
-IN_ROUNDS = sorted(set(METHODS) - {"standalone", "data-size"})
+IN_ROUNDS = sorted(set(ESTIMATORS) - {"standalone", "data-size"})
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", sorted(ESTIMATORS))
 def test_every_method_runs_to_the_end_with_partial_participation(
     tmp_path: Path, method: str
 ) -> None:

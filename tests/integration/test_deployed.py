@@ -233,7 +233,7 @@ def test_without_a_quorum_nothing_is_trained(
         shutil.rmtree(site["data"])
     settings = DEPLOYED | {"data_dir": str(tmp_path / "server"), "join_timeout_s": 1.0}
     with pytest.raises(UserError, match=says):
-        run_in_process(tmp_path / "run", num_nodes=3, sites=sites, quorum=quorum, **settings)
+        run_in_process(tmp_path / "run", num_nodes=3, sites=sites, join_quorum=quorum, **settings)
     assert record_of(tmp_path / "run")["status"] == "failed"
 
 

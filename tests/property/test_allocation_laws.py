@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aequa_flwr.allocation import Objective, allocate, mean_over_variance, room_for_even_gains
+from aequa_flwr.allocation import Objective, allocate, headroom, mean_over_variance
 from aequa_flwr.allocation.objective import Floats, Number
 
 Cost = Callable[[float, float, float], float]
@@ -253,7 +253,7 @@ def test_on_a_dense_ladder_there_is_room_exactly_where_everybody_gains_the_same(
     c: list[float], first: int, last: int
 ) -> None:
     ladder = [n / 1024 for n in range(min(first, last), last + 1)]
-    room = room_for_even_gains(c, ladder)
+    room = headroom(c, ladder)
     within = [ci for ci in c if ci <= ladder[-1]]
     if room is None:
         assert not within

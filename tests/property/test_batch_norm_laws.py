@@ -22,7 +22,7 @@ from aequa_flwr.slim.networks import (
     SlimNetwork,
     build_plain,
 )
-from aequa_flwr.slim.networks.layers import LADDER
+from aequa_flwr.slim.networks.layers import BN_WIDTHS
 from aequa_flwr.training import (
     Host,
     LocalPlan,
@@ -95,13 +95,13 @@ def test_a_level_beyond_the_width_is_refused() -> None:
         MaskedSum(LAYOUTS).add(extract(params_of(1), LAYOUTS, 0.5), 0.5, 1, {2})
 
 
-@given(level=st.integers(0, len(LADDER) - 1))
+@given(level=st.integers(0, len(BN_WIDTHS) - 1))
 def test_a_sub_network_carries_the_statistics_up_to_its_own_level_and_a_reward_one_set(
     level: int,
 ) -> None:
-    width = LADDER[level]
+    width = BN_WIDTHS[level]
     network = residual_network()
-    for row in range(len(LADDER)):
+    for row in range(len(BN_WIDTHS)):
         bn = network.get_submodule("block.main.bn")
         assert isinstance(bn, SlimBatchNorm2d)
         bn.running_mean[row] = row
@@ -130,7 +130,7 @@ def resident(count: int = 40) -> Resident:
 
 @pytest.mark.parametrize("name", ["residual", "resnet18"])
 @settings(max_examples=3, deadline=None)
-@given(pair=st.tuples(st.sampled_from(LADDER), st.sampled_from(LADDER)).map(sorted))
+@given(pair=st.tuples(st.sampled_from(BN_WIDTHS), st.sampled_from(BN_WIDTHS)).map(sorted))
 def test_one_pass_equals_two_passes_in_training_statistics_included(
     name: str, pair: list[float]
 ) -> None:
@@ -154,19 +154,19 @@ def test_one_pass_equals_two_passes_in_training_statistics_included(
 
 
 @settings(max_examples=8, deadline=None)
-@given(level=st.integers(0, len(LADDER) - 1))
+@given(level=st.integers(0, len(BN_WIDTHS) - 1))
 def test_in_training_a_row_follows_torchs_own_batch_norm(level: int) -> None:
-    size = int(np.ceil(LADDER[level] * 7 - 1e-9))
+    size = int(np.ceil(BN_WIDTHS[level] * 7 - 1e-9))
     ours, torchs = SlimBatchNorm2d(7), nn.BatchNorm2d(size)
     before = {name: tensor.clone() for name, tensor in ours.state_dict().items()}
     for step in range(3):
         x = torch.randn(4, size, 5, 5, generator=torch.Generator().manual_seed(step))
-        torch.testing.assert_close(ours(x, LADDER[level]), torchs(x))
+        torch.testing.assert_close(ours(x, BN_WIDTHS[level]), torchs(x))
     assert torchs.running_mean is not None
     torch.testing.assert_close(ours.running_mean[level, :size], torchs.running_mean)
     torch.testing.assert_close(ours.running_var[level, :size], torchs.running_var)
     for name, tensor in ours.state_dict().items():
-        others = [row for row in range(len(LADDER)) if row != level]
+        others = [row for row in range(len(BN_WIDTHS)) if row != level]
         assert torch.equal(tensor[others], before[name][others])
 
 
@@ -176,10 +176,12 @@ def test_local_training_says_which_rows_it_trained_and_touches_no_other() -> Non
     plan = LocalPlan((0.05,), 16, 0.9, p_min=0.25)
     result = train_locally(network, received, 1.0, resident(), plan, rng_for(3), CPU)
     assert 2 <= len(result.bn_rows) <= 4  # the widest, and one for each of three batches
-    assert result.bn_rows[-1] == len(LADDER) - 1
+    assert result.bn_rows[-1] == len(BN_WIDTHS) - 1
     for key in ("weight", "bias", "running_mean", "running_var"):
         before, after = received[f"block.main.bn.{key}"], result.params[f"block.main.bn.{key}"]
-        changed = {row for row in range(len(LADDER)) if not np.array_equal(before[row], after[row])}
+        changed = {
+            row for row in range(len(BN_WIDTHS)) if not np.array_equal(before[row], after[row])
+        }
         assert changed == set(result.bn_rows)
 
 
@@ -216,16 +218,16 @@ def test_calibration_gives_an_untrained_level_its_statistics_and_no_other() -> N
     data = resident(600)
     server = ServerData(network, CPU, data, None)
     params = network.dump()
-    widest = len(LADDER) - 1
+    widest = len(BN_WIDTHS) - 1
     params = {k: v + (0.25 if k.endswith("bn.weight") else 0) for k, v in params.items()}
     params["block.main.bn.weight"][:widest] = 1.0
     done = server.calibrate(params, (0.5,), (widest,))
-    level = LADDER.index(0.5)
+    level = BN_WIDTHS.index(0.5)
     for key, value in done.items():
         if ".bn." not in key:
             np.testing.assert_array_equal(value, params[key])
             continue
-        others = [row for row in range(len(LADDER)) if row != level]
+        others = [row for row in range(len(BN_WIDTHS)) if row != level]
         np.testing.assert_array_equal(value[others], params[key][others])
     # The neighbour's affine terms, and the mean of the batches' own statistics.
     assert done["block.main.bn.weight"][level, :4].tolist() == [1.25] * 4
@@ -246,7 +248,7 @@ def test_embed_keeps_the_rows_of_wider_levels() -> None:
     whole = network.dump()
     sub = {k: v + 1 for k, v in extract(whole, network.layouts, 0.5).items()}
     back = embed(sub, network.layouts, 0.5, whole)
-    level = LADDER.index(0.5)
+    level = BN_WIDTHS.index(0.5)
     rows = back["block.main.bn.running_var"]
     assert (rows[: level + 1, :4] == 2).all()
     assert (rows[level + 1 :] == 1).all()

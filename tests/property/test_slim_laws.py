@@ -12,8 +12,8 @@ from aequa_flwr.slim import Axis, Layouts, Params, embed, extract, shape_at
 from aequa_flwr.slim.networks import (
     BUILDERS,
     MeanState,
+    Nested,
     Residual,
-    Shared,
     SlimConv2d,
     SlimLinear,
     SlimNetwork,
@@ -90,7 +90,7 @@ def test_a_layer_cut_at_several_widths_has_the_sum_of_their_gradients(
     assert layer.in_axis is not None
     x = full[:, : layer.in_axis.extent(widths[-1])].requires_grad_()
     apart = [layer(x[:, : layer.in_axis.extent(width)], width) for width in widths]
-    together = layer.forward_shared(Shared(x, layer.in_axis), widths)
+    together = layer.forward_joint(Nested(x, layer.in_axis), widths)
     assert isinstance(together, tuple)
     incoming = [torch.randn_like(output) for output in apart]
     wanted = [x, *layer.parameters()]

@@ -12,7 +12,7 @@ from aequa_flwr.data.sources.text import TEXT
 from aequa_flwr.data.sources.vision import CIFAR10, CIFAR100, FASHION_MNIST, MNIST, SVHN
 
 # The user's own, which a deployed participant may hold as well.
-OWN: tuple[str, ...] = (IMAGES.name, ARRAYS.name, TEXT.name)
+USER_FILES: tuple[str, ...] = (IMAGES.name, ARRAYS.name, TEXT.name)
 SOURCES: Mapping[str, Source] = {
     source.name: source
     for source in (
@@ -30,4 +30,4 @@ SOURCES: Mapping[str, Source] = {
     )
 }
 
-__all__ = ["OWN", "SOURCES", "Files", "MissingError", "Source", "check_examples"]
+__all__ = ["SOURCES", "USER_FILES", "Files", "MissingError", "Source", "check_examples"]

@@ -6,8 +6,8 @@ from aequa_flwr.data.arrays import describe, examples_of, split_off_test
 from aequa_flwr.data.examples import DataError, Dataset, Examples, no_examples
 from aequa_flwr.data.saying import Count
 from aequa_flwr.data.sources.npz import read_npz
-from aequa_flwr.data.sources.own import find_parts, parts_of, schema_of
 from aequa_flwr.data.sources.source import Files, Source, check_examples
+from aequa_flwr.data.sources.user_files import find_parts, parts_of, schema_of
 
 
 def _find(path: Path) -> Files:

@@ -17,14 +17,14 @@ from aequa_flwr.data.moments import image_moments
 from aequa_flwr.data.saying import Count
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.data.schema_file import SCHEMA_FILE
-from aequa_flwr.data.sources.own import (
+from aequa_flwr.data.sources.source import Files, MissingError, Source, check_folder
+from aequa_flwr.data.sources.user_files import (
     PARTS,
     class_numbers,
     need_schema,
     schema_of,
     with_schema,
 )
-from aequa_flwr.data.sources.source import Files, MissingError, Source, check_folder
 
 if TYPE_CHECKING:
     from PIL import Image

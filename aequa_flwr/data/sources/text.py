@@ -12,14 +12,14 @@ from aequa_flwr.data.examples import DataError, Dataset, Examples
 from aequa_flwr.data.saying import Count
 from aequa_flwr.data.schema import UNKNOWN, Schema
 from aequa_flwr.data.schema_file import check_vocabulary
-from aequa_flwr.data.sources.own import (
+from aequa_flwr.data.sources.source import Files, Source
+from aequa_flwr.data.sources.user_files import (
     class_numbers,
     find_parts,
     no_labels,
     parts_of,
     schema_of,
 )
-from aequa_flwr.data.sources.source import Files, Source
 from aequa_flwr.data.vocabulary import encode_words, make_vocabulary, word_ids, words
 
 

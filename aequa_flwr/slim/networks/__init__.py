@@ -2,7 +2,7 @@
 
 from aequa_flwr.slim.networks.affine import SlimConv2d, SlimLinear
 from aequa_flwr.slim.networks.cost import cost_at
-from aequa_flwr.slim.networks.layer import Shared, SlimLayer, Together
+from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.layers import (
     CHANNELWISE,
     Channelwise,
@@ -11,7 +11,6 @@ from aequa_flwr.slim.networks.layers import (
     SlimResidual,
 )
 from aequa_flwr.slim.networks.network import NetworkError, SlimNetwork
-from aequa_flwr.slim.networks.own import check_network, import_builder
 from aequa_flwr.slim.networks.plain import MeanState, PlainLayer, Residual, build_plain
 from aequa_flwr.slim.networks.recurrent import SlimLSTM
 from aequa_flwr.slim.networks.registry import (
@@ -22,6 +21,7 @@ from aequa_flwr.slim.networks.registry import (
     network_name,
     usual_network,
 )
+from aequa_flwr.slim.networks.user_defined import check_network, import_builder
 
 __all__ = [
     "BUILDERS",
@@ -31,10 +31,10 @@ __all__ = [
     "Channelwise",
     "Composite",
     "MeanState",
+    "Nested",
     "NetworkError",
     "PlainLayer",
     "Residual",
-    "Shared",
     "SlimBatchNorm2d",
     "SlimConv2d",
     "SlimLSTM",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.grad import conv2d_input
 
 from aequa_flwr.slim import Axis, Layout
-from aequa_flwr.slim.networks.layer import Shared, SlimLayer, Together
+from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.nested import Apart, SplitSum
 from aequa_flwr.slim.networks.plain import PlainLayer
 
@@ -78,11 +78,11 @@ class _SlimAffine(SlimLayer):
             weight = self.arranged(weight)
         return self.apply_affine(self.arranged(self.entering(x)), weight, bias)
 
-    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
+    def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
         """Run at all widths for the price of the widest."""
         if self.in_axis is None:
             # Each narrow output is the first channels of the wide one.
-            return Shared(self(x.tensor, widths[-1]), self.out_axis)
+            return Nested(self(x.tensor, widths[-1]), self.out_axis)
         sizes = [self.extents(width) for width in widths]
         outputs: tuple[Tensor, ...] = SplitSum.apply(self, sizes, *self._operands(x.tensor))
         return outputs

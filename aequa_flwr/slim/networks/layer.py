@@ -11,7 +11,7 @@ from aequa_flwr.slim.networks.plain import PlainLayer
 
 
 @dataclass(frozen=True)
-class Shared:
+class Nested:
     """The activations of one batch at several widths at once, while they are one tensor.
 
     It is the widest's, and every narrower one is the prefix of it that ``axis`` gives along
@@ -28,7 +28,7 @@ class Shared:
         return tuple(self.tensor[:, : self.axis.extent(width)] for width in widths)
 
 
-Together = Shared | tuple[Tensor, ...]
+Together = Nested | tuple[Tensor, ...]
 
 
 class SlimLayer(nn.Module):
@@ -38,7 +38,7 @@ class SlimLayer(nn.Module):
     def forward(self, x: Tensor, width: float) -> Tensor:
         """Run at ``width`` on sliced views; the compute really shrinks."""
 
-    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
+    def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
         """Run at all ``widths`` (ascending) at once; equals one forward for each."""
         return self.forward_apart(x.split(widths), widths)
 

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from aequa_flwr.slim import Axis, BnRows, Layout, NDArray, Params, channels
 from aequa_flwr.slim.networks.affine import SlimConv2d, SlimLinear
-from aequa_flwr.slim.networks.layer import Shared, SlimLayer, Together
+from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.plain import PlainLayer
 
 # The widths of a network with BatchNorm (paper, appendix B): 0.25, 0.30, ..., 1.00.
-LADDER = tuple(step / 20 for step in range(5, 21))
+BN_WIDTHS = tuple(step / 20 for step in range(5, 21))
 # The torch layers that treat each channel alone and hold nothing.
 CHANNELWISE = (
     *("ReLU", "GELU", "Tanh", "Sigmoid", "Flatten"),
@@ -37,14 +37,14 @@ class Channelwise(SlimLayer):
         result: Tensor = self.layer(x)
         return result
 
-    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
+    def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
         """Apply the layer once; what was shared stays shared."""
         result: Tensor = self.layer(x.tensor)
         if x.axis is None:
-            return Shared(result, None)
+            return Nested(result, None)
         # Flattening makes a block of each channel.
         block = result.shape[1] // channels(widths[-1], x.axis.full)
-        return Shared(result, Axis(x.axis.full, block))
+        return Nested(result, Axis(x.axis.full, block))
 
     @property
     def layouts(self) -> dict[str, Layout]:
@@ -57,20 +57,21 @@ class Channelwise(SlimLayer):
 
 
 class SlimBatchNorm2d(SlimLayer):
-    """Switchable BatchNorm: every level of a ladder has its own statistics and affine terms.
+    """Switchable BatchNorm: each of some ``widths`` has its own statistics and affine terms.
 
     Channels have another distribution at every width, so one set would fit none (Yu et al.,
-    Slimmable Neural Networks, 2019). Tensors are (levels, channels); a width between two levels
-    uses the lower one's row. In training mode a forward updates the row of its level.
+    Slimmable Neural Networks, 2019). Tensors are (rows, channels), one row for each of
+    ``widths``; a width between two of them uses the lower one's row. In training mode a forward
+    updates the row of its width.
     """
 
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, num_channels: int, ladder: tuple[float, ...] = LADDER) -> None:
+    def __init__(self, num_channels: int, widths: tuple[float, ...] = BN_WIDTHS) -> None:
         super().__init__()
-        self.bn_rows, self.axis = BnRows(ladder), Axis(num_channels)
-        shape = (len(ladder), num_channels)
+        self.bn_rows, self.axis = BnRows(widths), Axis(num_channels)
+        shape = (len(widths), num_channels)
         self.weight, self.bias = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
         self.register_buffer("running_mean", torch.zeros(shape))
         self.register_buffer("running_var", torch.ones(shape))
@@ -78,7 +79,7 @@ class SlimBatchNorm2d(SlimLayer):
         self.momentum = 0.1
 
     def forward(self, x: Tensor, width: float) -> Tensor:
-        """Normalise with the row of this level."""
+        """Normalise with the row of this width."""
         row, size = self.bn_rows.extent(width) - 1, self.axis.extent(width)
         return F.batch_norm(
             x,
@@ -101,7 +102,7 @@ class SlimBatchNorm2d(SlimLayer):
         return PlainLayer("BatchNorm2d", {"num_features": self.axis.extent(width)})
 
     def plain_params(self, sub_params: Params, width: float) -> dict[str, NDArray]:
-        """Return the one row of this level: the widest that a sub-network holds."""
+        """Return the one row of this width: the widest that a sub-network holds."""
         return {name: value[-1].copy() for name, value in sub_params.items()}
 
 
@@ -173,8 +174,8 @@ class SlimResidual(Composite):
 
 
 __all__ = [
+    "BN_WIDTHS",
     "CHANNELWISE",
-    "LADDER",
     "Channelwise",
     "Composite",
     "SlimBatchNorm2d",

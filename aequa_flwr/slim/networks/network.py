@@ -15,14 +15,14 @@ from aequa_flwr.slim import (
     NDArray,
     Params,
     bn_rows_held,
+    bn_widths_of,
     channel_counts,
     channels,
     distinct_widths,
-    ladder_of,
     shape_at,
     widest_below,
 )
-from aequa_flwr.slim.networks.layer import Shared, SlimLayer, Together
+from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.layers import Composite
 from aequa_flwr.slim.networks.plain import PlainLayer
 
@@ -56,14 +56,14 @@ class SlimNetwork(Composite):
         """Return the logits of the sub-network of ``width``."""
         return _run(self._layers.values(), x, width)
 
-    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
+    def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
         """Run all widths together as far as they share activations, then each to the end."""
         layers = list(self._layers.values())
         together: Together = x
         for done, layer in enumerate(layers):
-            if not isinstance(together, Shared):
+            if not isinstance(together, Nested):
                 return _run_apart(layers[done:], together, widths)
-            together = layer.forward_shared(together, widths)
+            together = layer.forward_joint(together, widths)
         return together
 
     def forward_apart(self, xs: Sequence[Tensor], widths: Sequence[float]) -> tuple[Tensor, ...]:
@@ -78,24 +78,24 @@ class SlimNetwork(Composite):
         """
         networks = [self._same(width) for width in widths]
         distinct = [widths[k] for k, own in enumerate(networks) if own not in networks[:k]]
-        together = self.forward_shared(Shared(x, None), distinct)
-        logits = together.split(distinct) if isinstance(together, Shared) else together
+        together = self.forward_joint(Nested(x, None), distinct)
+        logits = together.split(distinct) if isinstance(together, Nested) else together
         known = dict(zip(dict.fromkeys(networks), logits, strict=True))
         return tuple(known[own] for own in networks)
 
     def _same(self, width: float) -> tuple[int, ...]:
         """Return what two widths have in common if, and only if, they are the same sub-network."""
-        fulls, ladder = self._sizes
-        level = () if ladder is None else (BnRows(ladder).extent(width),)
-        return *level, *(channels(width, full) for full in fulls)
+        fulls, bn_widths = self._sizes
+        bn_row = () if bn_widths is None else (BnRows(bn_widths).extent(width),)
+        return *bn_row, *(channels(width, full) for full in fulls)
 
     @cached_property
     def _sizes(self) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
-        """How many channels its layers have, and the ladder of its BatchNorm."""
+        """How many channels its layers have, and the widths of its BatchNorm."""
         layouts = self.layouts
-        return tuple(sorted(channel_counts(layouts))), ladder_of(layouts)
+        return tuple(sorted(channel_counts(layouts))), bn_widths_of(layouts)
 
-    def levels(self, p_min: float, p_max: float, *, most: int = 64) -> tuple[float, ...]:
+    def ladder(self, p_min: float, p_max: float, *, most: int = 64) -> tuple[float, ...]:
         """Return the ladder of rewards: every distinct sub-network of [p_min, p_max].
 
         A network with hundreds of units has hundreds: ``most`` of them, evenly thinned out, are
@@ -103,21 +103,21 @@ class SlimNetwork(Composite):
         NetworkError where there is none.
         """
         layouts = self.layouts
-        ladder = ladder_of(layouts)
-        if ladder is None:
+        bn_widths = bn_widths_of(layouts)
+        if bn_widths is None:
             return _thinned(distinct_widths(layouts, p_min, p_max), most)
-        levels = _between(ladder, p_min, p_max)
-        if not levels:
+        ladder = _between(bn_widths, p_min, p_max)
+        if not ladder:
             raise NetworkError(
                 f"The network has no level from p-min = {p_min:g} to p-max = {p_max:g}; its "
-                f"levels are {', '.join(f'{width:g}' for width in ladder)}."
+                f"levels are {', '.join(f'{width:g}' for width in bn_widths)}."
             )
-        return levels
+        return ladder
 
     @cached_property
     def has_batch_norm(self) -> bool:
-        """Whether its widths must come from a ladder: it has switchable BatchNorm."""
-        return ladder_of(self.layouts) is not None
+        """Whether it has switchable BatchNorm, which only some widths have statistics for."""
+        return bn_widths_of(self.layouts) is not None
 
     def bn_row_of(self, width: float) -> int | None:
         """Return the row of BatchNorm that ``width`` uses; None without BatchNorm."""
@@ -134,15 +134,15 @@ class SlimNetwork(Composite):
     ) -> npt.NDArray[np.float64]:
         """Return ``count`` random widths of training from ``p_min`` to ``width``.
 
-        With BatchNorm they are levels of its ladder. Otherwise they are drawn from the interval,
-        from where the sub-network of p_min begins: where p_min gives a layer a whole number of
+        With BatchNorm they are among its widths. Otherwise they are drawn from the interval, which
+        begins where the sub-network of p_min does: where p_min gives a layer a whole number of
         channels, it is the upper end of the widths of its sub-network, and a draw from
         [p_min, width] would meet it with probability 0.
         """
         layouts = self.layouts
-        ladder = ladder_of(layouts)
-        if ladder is not None:
-            return rng.choice(_between(ladder, p_min, width) or (width,), size=count)
+        bn_widths = bn_widths_of(layouts)
+        if bn_widths is not None:
+            return rng.choice(_between(bn_widths, p_min, width) or (width,), size=count)
         return rng.uniform(widest_below(layouts, p_min), width, size=count)
 
     def plain(self, width: float) -> PlainLayer:
@@ -219,5 +219,5 @@ def _thinned(widths: tuple[float, ...], most: int) -> tuple[float, ...]:
     return tuple(widths[k] for k in chosen)
 
 
-def _between(ladder: Sequence[float], low: float, high: float) -> tuple[float, ...]:
-    return tuple(level for level in ladder if low - 1e-6 <= level <= high + 1e-6)
+def _between(widths: Sequence[float], low: float, high: float) -> tuple[float, ...]:
+    return tuple(width for width in widths if low - 1e-6 <= width <= high + 1e-6)

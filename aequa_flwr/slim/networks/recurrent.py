@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from aequa_flwr.slim import Axis, Layout, NDArray, Params
-from aequa_flwr.slim.networks.layer import Shared, SlimLayer, Together
+from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.plain import PlainLayer
 
 _GATES = 4
@@ -50,7 +50,7 @@ class SlimLSTM(SlimLayer):
         packed = _pack(x)
         return self._read(packed, self._project(packed, width), width)
 
-    def forward_shared(self, x: Shared, widths: Sequence[float]) -> Together:
+    def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
         """Look up and project the tokens once; the steps see different states and run apart."""
         packed = _pack(x.tensor)
         wide = self._project(packed, widths[-1])

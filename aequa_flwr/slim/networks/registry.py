@@ -9,8 +9,8 @@ from aequa_flwr.slim.networks.cnn import cnn, femnist_cnn, large_cnn, small_cnn
 from aequa_flwr.slim.networks.lstm import lstm
 from aequa_flwr.slim.networks.mlp import mlp
 from aequa_flwr.slim.networks.network import NetworkError, SlimNetwork
-from aequa_flwr.slim.networks.own import check_network, import_builder
 from aequa_flwr.slim.networks.resnet import resnet18
+from aequa_flwr.slim.networks.user_defined import check_network, import_builder
 
 # A builder takes the schema of the data: the form of an example and the classes.
 Builder = Callable[[Schema], SlimNetwork]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from aequa_flwr.contribution import (
-    METHODS,
+    ESTIMATORS,
     ContributionError,
     ContributionEstimator,
     RoundEvidence,
@@ -38,7 +38,7 @@ def rounds_of(presents: list[list[int]], number: int) -> list[RoundEvidence]:
     ]
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_partial_participation_is_the_same_every_time(kind: str) -> None:
     presents = [[0, 1, 2, 3], [0, 2], [1], [], [1, 2], [0, 3]]
     found = after(build_estimator(kind), rounds_of(presents, 4), opening(4))[1]
@@ -79,7 +79,7 @@ def test_one_alone_gets_all_that_was_gained(kind: str) -> None:
     assert found == pytest.approx([saturating(frozenset({0})) - saturating(frozenset())])
 
 
-@pytest.mark.parametrize("kind", [*METHODS, "shapfed:layers=2", "fedsv:metric=loss,exact=0"])
+@pytest.mark.parametrize("kind", [*ESTIMATORS, "shapfed:layers=2", "fedsv:metric=loss,exact=0"])
 def test_updates_that_are_all_zero_are_worth_the_same(kind: str) -> None:
     still = {"a.weight": np.zeros((3, 4)), "out.weight": np.zeros((3, 2, 2))}
     evidence = a_round(still, number=3, game=Game(lambda _: 0.3))
@@ -117,13 +117,15 @@ def test_measuring_without_data_is_refused_in_a_sentence(kind: str) -> None:
 
 def test_units_needs_and_whether_contributions_change() -> None:
     def told(ask: Callable[[ContributionEstimator], object]) -> dict[str, object]:
-        return {kind: ask(build_estimator(kind)) for kind in METHODS}
+        return {kind: ask(build_estimator(kind)) for kind in ESTIMATORS}
 
     units = {"standalone": "accuracy", "participation": "fraction", "data-size": "examples"}
-    assert told(lambda e: e.unit) == {kind: units.get(kind, "score") for kind in METHODS}
-    assert told(lambda e: e.changes) == {k: k not in ("standalone", "data-size") for k in METHODS}
-    assert told(lambda e: e.needs.updates) == {k: k in [*FOLLOWING, *MEASURING] for k in METHODS}
+    assert told(lambda e: e.unit) == {kind: units.get(kind, "score") for kind in ESTIMATORS}
+    assert told(lambda e: e.changes) == {
+        k: k not in ("standalone", "data-size") for k in ESTIMATORS
+    }
+    assert told(lambda e: e.needs.updates) == {k: k in [*FOLLOWING, *MEASURING] for k in ESTIMATORS}
     measuring = {"standalone", *MEASURING}
-    assert told(lambda e: e.needs.validation) == {k: k in measuring for k in METHODS}
-    assert told(lambda e: e.needs.participants) == {k: 1 + (k in FOLLOWING) for k in METHODS}
-    assert told(lambda e: e.needs.everybody_first) == {k: k == "comfedsv" for k in METHODS}
+    assert told(lambda e: e.needs.validation) == {k: k in measuring for k in ESTIMATORS}
+    assert told(lambda e: e.needs.participants) == {k: 1 + (k in FOLLOWING) for k in ESTIMATORS}
+    assert told(lambda e: e.needs.everybody_first) == {k: k == "comfedsv" for k in ESTIMATORS}

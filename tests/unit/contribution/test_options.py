@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from aequa_flwr.contribution import (
-    METHODS,
+    ESTIMATORS,
     Cgsv,
     ContributionError,
     FedFaim,
@@ -29,8 +29,8 @@ DOCS = Path(__file__).parents[3] / "docs" / "contribution.md"
 
 def test_every_method_is_built_by_its_name() -> None:
     names = {"standalone", "participation", "data-size", *FOLLOWING, *MEASURING}
-    assert set(METHODS) == names
-    for kind, method in METHODS.items():
+    assert set(ESTIMATORS) == names
+    for kind, method in ESTIMATORS.items():
         assert build_estimator(kind) == method()
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(text: str, sentence: st
 
 def test_every_number_has_bounds() -> None:
     for kind, option in itertools.chain.from_iterable(
-        ((kind, option) for option in option_names(kind)) for kind in METHODS
+        ((kind, option) for option in option_names(kind)) for kind in ESTIMATORS
     ):
         for value in ("nan", "inf", "-inf", "-1", "1e300"):
             with pytest.raises(ContributionError) as error:
@@ -143,7 +143,7 @@ def test_every_number_has_bounds() -> None:
 
 
 def test_needs_that_are_met_pass() -> None:
-    for kind in METHODS:
+    for kind in ESTIMATORS:
         check_needs(kind, build_estimator(kind), validation=True, participants=2)
     for kind in (*FOLLOWING, "participation", "data-size"):
         check_needs(kind, build_estimator(kind), validation=False, participants=2)
@@ -173,8 +173,8 @@ def test_the_documentation_names_every_method_and_every_option_with_its_default(
     sections = dict(
         re.findall(r"^### `([a-z-]+)`\n(.*?)(?=^##|\Z)", DOCS.read_text(), re.MULTILINE | re.DOTALL)
     )
-    assert set(sections) == set(METHODS)
-    for kind, method in METHODS.items():
+    assert set(sections) == set(ESTIMATORS)
+    for kind, method in ESTIMATORS.items():
         built: Any = method()
         for field in fields(built):
             row = f"| `{field.name.replace('_', '-')}` | {getattr(built, field.name)} |"

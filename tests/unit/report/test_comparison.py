@@ -92,12 +92,18 @@ def test_seeds_get_their_mean_and_spread_which_stands_for_them() -> None:
 def test_settings_that_differ_have_columns_and_keep_runs_apart() -> None:
     compared = compare_runs(
         [
-            ("a", run(0.9, 0.9, 0.1, contribution="cgsv", p_min=0.25, quorum=1, nu=1.0, gamma=1)),
-            ("b", run(0.8, 0.9, 0.1, contribution="fedsv", p_min=0.5, quorum=2, nu=2.0, gamma=1)),
-            ("old", run(0.7, 0.9, 0.1, contribution="fedsv", p_min=0.5, quorum=2, nu=2.0)),
+            (
+                "a",
+                run(0.9, 0.9, 0.1, contribution="cgsv", p_min=0.25, join_quorum=1, nu=1.0, gamma=1),
+            ),
+            (
+                "b",
+                run(0.8, 0.9, 0.1, contribution="fedsv", p_min=0.5, join_quorum=2, nu=2.0, gamma=1),
+            ),
+            ("old", run(0.7, 0.9, 0.1, contribution="fedsv", p_min=0.5, join_quorum=2, nu=2.0)),
         ]
     )
-    assert compared.columns[:5] == ("Run", "Seed", "contribution", "p-min", "quorum")
+    assert compared.columns[:5] == ("Run", "Seed", "contribution", "p-min", "join-quorum")
     assert compared.notes[0] == "All runs: digits, dirichlet:1, Aequa."
     assert "They also differ in nu." in compared.notes
     # What an older record does not know is no difference.

@@ -169,5 +169,5 @@ def test_the_tables_are_there_as_csv_too_and_the_page_leads_to_them(tmp_path: Pa
     assert f"[All cells as CSV]({link})" in " ".join(text.split())
     with (tmp_path / link).open(encoding="utf-8", newline="") as file:
         titles = {entry["table"] for entry in csv.DictReader(file)}
-    assert {"Predictive performance", "Room for even gains"} <= titles
+    assert {"Predictive performance", "Headroom for even gains"} <= titles
     assert "All cells as CSV" not in page(*grid())

@@ -238,10 +238,10 @@ def test_the_room_for_even_gains_is_that_of_aequas_runs_alone() -> None:
     ]
     made = tables(*lines)
     # 0.3 + (0.9 - 0.6) = 0.6.
-    assert row(made["Room for even gains"], "MNIST", "Homogeneous") == [
+    assert row(made["Headroom for even gains"], "MNIST", "Homogeneous") == [
         *("80.00", "60.00", "0.860 (0.97 ± 0.02)"),
     ]
-    assert row(made["Room for even gains with a narrower p_min"], "MNIST", "Homogeneous") == [
+    assert row(made["Headroom for even gains with a narrower p_min"], "MNIST", "Homogeneous") == [
         *("50.00", "60.00", "0.990"),
     ]
 

@@ -10,7 +10,7 @@ from tests.unit.training.batches import CPU, SCHEMA, tensors
 def test_accuracy_is_scikit_learns_mean_recall_at_every_width() -> None:
     network, (x, y) = build_network("small-cnn", SCHEMA), tensors(700)
     y[y == 3] = 4  # a class without examples does not count
-    widths = network.levels(0.25, 1.0)
+    widths = network.ladder(0.25, 1.0)
     got = balanced_accuracies(
         network, widths, CPU.resident(Examples(x.numpy(), y.numpy()), SCHEMA), CPU
     )

@@ -17,14 +17,14 @@ IMAGES = Schema.numbered("images", (3, 32, 32), 10)
 
 
 def test_the_papers_cnn_has_31_distinct_levels() -> None:
-    levels = build_network("cnn", Schema.numbered("images", (1, 28, 28), 10)).levels(0.25, 1.0)
+    levels = build_network("cnn", Schema.numbered("images", (1, 28, 28), 10)).ladder(0.25, 1.0)
     assert len(levels) == 31
     assert (levels[0], levels[-1]) == (0.25, 1.0)
 
 
 def test_more_levels_than_allowed_are_thinned_out_evenly_and_keep_their_ends() -> None:
     network = build_network("large-cnn", Schema.numbered("images", (3, 32, 32), 10))
-    every, some = network.levels(0.25, 1.0, most=10_000), network.levels(0.25, 1.0)
+    every, some = network.ladder(0.25, 1.0, most=10_000), network.ladder(0.25, 1.0)
     assert len(every) > 300
     assert len(some) == 64
     assert set(some) <= set(every)
@@ -35,12 +35,12 @@ def test_more_levels_than_allowed_are_thinned_out_evenly_and_keep_their_ends() -
 
 def test_with_batch_norm_the_levels_are_those_of_its_ladder() -> None:
     network = build_network("resnet18", Schema.numbered("images", (3, 32, 32), 10))
-    assert network.levels(0.25, 1.0) == tuple(k / 20 for k in range(5, 21))
-    assert network.levels(0.3, 0.42) == (0.3, 0.35, 0.4)
+    assert network.ladder(0.25, 1.0) == tuple(k / 20 for k in range(5, 21))
+    assert network.ladder(0.3, 0.42) == (0.3, 0.35, 0.4)
     drawn = network.draw(rng_for(1), 0.3, 0.42, 500)
     assert set(drawn) == {0.3, 0.35, 0.4}
     with pytest.raises(NetworkError, match=r"no level from p-min = 0.26 to p-max = 0.29"):
-        network.levels(0.26, 0.29)
+        network.ladder(0.26, 0.29)
 
 
 @pytest.mark.parametrize("p_min", [0.25, 0.3, 0.01, 0.5, 1.0])

@@ -125,7 +125,7 @@ def own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_users_own_network_is_found_checked_and_built(own_package: str) -> None:
     network = build_network(f"{own_package}:make", GREY, init_seed=3)
     assert isinstance(network, SlimNetwork)
-    assert len(network.levels(0.25, 1.0)) == 7
+    assert len(network.ladder(0.25, 1.0)) == 7
     again = build_network(f"{own_package}:make", GREY, init_seed=3)
     assert all(np.array_equal(network.dump()[k], v) for k, v in again.dump().items())
     assert network.training
@@ -148,8 +148,8 @@ def test_a_users_own_network_is_found_checked_and_built(own_package: str) -> Non
         ("my_nets.small:half_residual", "layer shortcut is a plain Identity"),
         ("my_nets.small:not_channelwise", "'Dropout' is not channelwise; there are ReLU, GELU"),
         ("my_nets.small:nothing_slim", "has nothing that shrinks with the width"),
-        ("my_nets.small:descending", "a ladder must ascend from above 0 to 1.0"),
-        ("my_nets.small:two_ladders", "BatchNorm of different ladders"),
+        ("my_nets.small:descending", "widths must ascend from above 0 to 1.0"),
+        ("my_nets.small:two_ladders", "BatchNorm of different widths"),
         ("my_nets.small:leaving", "cannot be built: SystemExit: 3"),
         ("my_nets.leaves:make", "cannot be imported .SystemExit: 4"),
         ("my_nets.small:undescribed", r"do not describe their tensors \(scale.scale\)"),

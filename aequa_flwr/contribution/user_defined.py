@@ -20,7 +20,7 @@ _SIZES = np.array([10.0, 20.0, 30.0])
 _PRESENT = np.array([0, 2])
 
 
-def own_estimator(name: str) -> ContributionEstimator:
+def user_estimator(name: str) -> ContributionEstimator:
     """Return an estimator of the class ``package.module:Class``; raises ContributionError.
 
     It must do on a small federation what ContributionEstimator promises: a mistake is better

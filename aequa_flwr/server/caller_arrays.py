@@ -21,7 +21,7 @@ from aequa_flwr.settings import ConfigError, RunConfig
 from aequa_flwr.slim.networks import Builder, SlimNetwork, network_name
 
 
-def own_settings(
+def caller_settings(
     network: str | Builder | SlimNetwork, output: str | Path | None, settings: Mapping[str, Value]
 ) -> RunConfig:
     """Return the settings of a run on a caller's own arrays; raises ConfigError.

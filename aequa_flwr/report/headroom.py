@@ -1,6 +1,6 @@
 """Whether the narrowest width was narrow enough for everybody to gain alike."""
 
-from aequa_flwr.allocation import Room, room_for_even_gains
+from aequa_flwr.allocation import Headroom, headroom
 from aequa_flwr.report.method import about
 from aequa_flwr.report.tables import percent
 from aequa_flwr.results import RunRecord
@@ -15,7 +15,7 @@ def chosen_by_accuracy(record: RunRecord) -> bool:
     return record.config.get("allocation", "accuracy") == "accuracy"
 
 
-def room_of(record: RunRecord) -> Room | None:
+def headroom_of(record: RunRecord) -> Headroom | None:
     """Return the room that the curve of a run had; None where widths were not chosen by it.
 
     Contributions that are no accuracies are laid along the curve, which always has room then.
@@ -25,20 +25,20 @@ def room_of(record: RunRecord) -> Room | None:
         return None
     levels = [point.accuracy for point in record.curve if point.accuracy is not None]
     brought = [p.contribution for p in record.participants if p.contribution is not None]
-    return room_for_even_gains(brought, levels)
+    return headroom(brought, levels)
 
 
-def about_room(record: RunRecord) -> str:
+def about_headroom(record: RunRecord) -> str:
     """Return what to try where gains could not be alike and the correlation shows it."""
-    room, measures = room_of(record), record.measures
+    room, measures = headroom_of(record), record.measures
     if room is None or room.is_enough or measures is None or measures.pearson is None:
         return ""
     if measures.pearson >= CLOSE or "p-min" not in record.config:
         return ""
     return (
-        f"The least accurate reward that could be given has {percent(room.lowest)}; for everybody "
-        f"to gain alike, whoever brought least would have to get {percent(max(0.0, room.needed))}. "
-        f"With a p-min below {record.config.get('p-min')} (--set p-min=VALUE) there are narrower "
-        "rewards: they may follow contributions more closely, and leave whoever brought least "
-        "with less."
+        f"The least accurate reward available reaches {percent(room.lowest)}. For even gains, the "
+        f"smallest contributor would have to get {percent(max(0.0, room.needed))}. A p-min below "
+        f"{record.config.get('p-min')} (--set p-min=VALUE) makes narrower rewards available. "
+        "Rewards may then follow contributions more closely, and the smallest contributors get "
+        "less."
     )

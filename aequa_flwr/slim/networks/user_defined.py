@@ -83,9 +83,11 @@ def _check_layouts(name: str, network: SlimNetwork) -> None:
             f"The network {name} cannot be slimmed: the layouts of its layers do not describe "
             f"their tensors ({', '.join(odd[:3])})."
         )
-    ladders = {layout[0] for layout in network.layouts.values() if isinstance(layout[0], BnRows)}
-    if len(ladders) > 1:
-        raise NetworkError(f"The network {name} has BatchNorm of different ladders; use one.")
+    bn_rows = {layout[0] for layout in network.layouts.values() if isinstance(layout[0], BnRows)}
+    if len(bn_rows) > 1:
+        raise NetworkError(
+            f"The network {name} has BatchNorm of different widths; use the same for all."
+        )
     if network.num_parameters(_WIDTHS[0]) == network.num_parameters():
         raise NetworkError(f"The network {name} has nothing that shrinks with the width.")
 

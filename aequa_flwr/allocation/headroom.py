@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Room:
+class Headroom:
     """How accurate the least accurate level is, and how accurate it may be at most.
 
     Above ``needed`` the one who brought least gains more than the largest contributor whatever
@@ -21,7 +21,7 @@ class Room:
         return self.lowest <= self.needed
 
 
-def room_for_even_gains(contributions: Sequence[float], levels: Sequence[float]) -> Room | None:
+def headroom(contributions: Sequence[float], levels: Sequence[float]) -> Headroom | None:
     """Return the paper's assumption ``l <= c_1 + (u - c_N)`` in numbers; None if nobody can gain.
 
     l and u are the least and the most accurate of ``levels``, c_1 and c_N the smallest and the
@@ -32,4 +32,4 @@ def room_for_even_gains(contributions: Sequence[float], levels: Sequence[float])
     within = [contribution for contribution in contributions if contribution <= highest]
     if not within:
         return None
-    return Room(min(levels), min(within) + highest - max(within))
+    return Headroom(min(levels), min(within) + highest - max(within))
