@@ -1,4 +1,4 @@
-"""What ends a program early: the one exception whose text is for the user, and signals."""
+"""Exceptions whose text is meant for the user, and the signals that stop a program."""
 
 import signal
 
@@ -7,16 +7,15 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class UserError(Exception):
-    """Something the user can change; its text is one sentence that says what.
+    """An error that the user can fix; its text is one sentence that says what to change.
 
-    The command line prints the text and ends with ``exit_code``; a traceback is shown only on
-    request.
+    The command line prints the text and exits with ``exit_code``. A traceback needs ``--debug``.
     """
 
     exit_code = 1
 
 
 class UsageError(UserError):
-    """An option or setting that cannot be meant."""
+    """An invalid option or setting."""
 
     exit_code = 2

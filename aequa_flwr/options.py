@@ -14,10 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from aequa_flwr.errors import UsageError
 
 T = TypeVar("T")
-# The environment variable with the folder where `aequa` was started: user code that lies there
-# (a network, a tracker) is found without being installed.
+# Environment variable: the folder where `aequa` was started. User-defined code in it (a network, a
+# tracker) is found without being installed.
 IMPORT_PATH = "AEQUA_IMPORT_PATH"
-# Pydantic speaks of parsing strings; users wrote a setting.
+# Pydantic's own messages are about parsing strings; the user wrote a setting.
 _REASONS = {
     "float_parsing": "must be a number",
     "int_parsing": "must be a whole number",
@@ -29,7 +29,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Spec:
-    """A kind and its numbers."""
+    """A parsed choice: a kind and its numbers."""
 
     kind: str
     numbers: tuple[float, ...] = ()
@@ -37,9 +37,9 @@ class Spec:
 
 @dataclass(frozen=True)
 class Form:
-    """How a kind is written, and which of its numbers are possible.
+    """How a kind is written, and which numbers it accepts.
 
-    ``says`` is the sentence for numbers that ``allows`` refuses.
+    ``says`` is the error for numbers that ``allows`` rejects.
     """
 
     text: str
@@ -49,11 +49,11 @@ class Form:
 
 
 def read_spec(what: str, text: str, forms: Mapping[str, Form]) -> Spec:
-    """Read ``kind:number,number``; raises ValueError that says what is allowed."""
+    """Parse ``kind:number,number``. Raises ValueError, which says what is allowed."""
     kind, _, tail = text.partition(":")
     if kind not in forms:
         allowed = "; ".join(form.text for form in forms.values())
-        raise ValueError(f"unknown {what}; allowed are {allowed}")
+        raise ValueError(f"unknown {what}; allowed values are {allowed}")
     form = forms[kind]
     try:
         numbers = tuple(float(part) for part in tail.split(",")) if tail else ()
@@ -67,15 +67,15 @@ def read_spec(what: str, text: str, forms: Mapping[str, Form]) -> Spec:
 
 
 def kind_of(text: str) -> str:
-    """Return the kind of a choice that may have numbers or options."""
+    """Return the kind of a choice, without its numbers or options."""
     return text.partition(":")[0]
 
 
 @dataclass(frozen=True)
 class Choice(Generic[T]):
-    """The kinds that a ``setting`` can have: each a dataclass whose fields are its options.
+    """The kinds that a ``setting`` can name: each is a dataclass whose fields are its options.
 
-    ``raises`` is the error for what cannot be read; its text names the setting.
+    ``raises`` is the exception for invalid text; its message names the setting.
     """
 
     setting: str
@@ -88,11 +88,11 @@ class Choice(Generic[T]):
         return tuple(field.name.replace("_", "-") for field in dataclasses.fields(fields))
 
     def build(self, text: str) -> T:
-        """Return the kind that ``text`` names, with the options that it gives."""
+        """Return the kind that ``text`` names, built with the options in ``text``."""
         kind, colon, tail = text.partition(":")
         if kind not in self.kinds:
             raise self.raises(
-                f"{self.setting} = {text!r} is no method{_perhaps(kind, list(self.kinds))}; use "
+                f"{self.setting} = {text!r} is unknown{_perhaps(kind, list(self.kinds))}; use "
                 f"{either(list(self.kinds))}."
             )
         options = self._read_options(text, kind, tail.split(",")) if colon else {}
@@ -108,7 +108,7 @@ class Choice(Generic[T]):
             ) from None
 
     def _read_options(self, text: str, kind: str, parts: Sequence[str]) -> dict[str, str]:
-        """Return the values, as text, by the names of the fields."""
+        """Return the values of the options as text, by field name."""
         known = self.option_names(kind)
         if not known:
             raise self.raises(
@@ -136,7 +136,7 @@ class Choice(Generic[T]):
 
 def _perhaps(word: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
-    return f", perhaps {near[0]} is meant" if near else ""
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def either(words: Sequence[str]) -> str:
@@ -145,13 +145,13 @@ def either(words: Sequence[str]) -> str:
 
 
 class CannotImportError(Exception):
-    """Nothing could be imported; its text is the reason, for a sentence."""
+    """An import that failed; its text is the reason, short enough for a sentence."""
 
 
 def import_named(name: str) -> object:
-    """Return what ``package.module:name`` names; raises CannotImportError.
+    """Import ``package.module:name`` and return the object. Raises CannotImportError.
 
-    It may be installed, or lie in the folder where `aequa` was started.
+    The package may be installed, or be in the folder where `aequa` was started.
     """
     module, _, attribute = name.partition(":")
     folder = os.environ.get(IMPORT_PATH, "")
@@ -159,12 +159,12 @@ def import_named(name: str) -> object:
         sys.path.append(folder)  # last, so that nothing there hides an installed package
     try:
         found: object = getattr(importlib.import_module(module), attribute)
-    # An import runs the user's code: anything can come out of it, sys.exit() too.
+    # An import runs the user's code, which can raise anything, even SystemExit.
     except (Exception, SystemExit) as error:
         raise CannotImportError(in_short(error)) from error
     return found
 
 
 def in_short(error: BaseException) -> str:
-    """Return what a user's code raised, short enough for a sentence."""
+    """Return an exception of user-defined code as one line of at most 300 characters."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -7,11 +7,11 @@ import numpy as np
 
 
 def rng_for(seed: int, *scope: str | int) -> np.random.Generator:
-    """Return the generator of one purpose, e.g. ``rng_for(seed, "local", server_round, name)``.
+    """Return the random generator for one purpose, e.g. ``rng_for(seed, "local", 3, name)``.
 
-    Equal arguments give equal streams on every machine and in every process; any other
-    seed or scope gives an independent stream. So no draw depends on how many draws
-    something else made before it, nor on where a participant is placed.
+    Equal arguments give equal streams on every machine and in every process. Any other seed or
+    scope gives an independent stream. So no draw depends on how many draws something else made
+    before it, nor on where a participant is placed.
     """
     # JSON keeps the scope ("a", "bc") apart from ("ab", "c"), and 1 apart from "1".
     digest = hashlib.sha256(json.dumps([seed, *scope]).encode()).digest()

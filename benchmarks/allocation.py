@@ -1,9 +1,9 @@
-"""Time of the exact allocation beside a plain argsort, and its cost beside two annealers'.
+"""Time of the exact allocation relative to an argsort, and its cost relative to two annealers.
 
     python benchmarks/allocation.py
 
-The annealers are the paper's, with its schedule, and SciPy's `dual_annealing` on the same
-objective, with 20,000 evaluations, and 500 for 100,000 participants (of two minutes).
+One annealer is the paper's, with its schedule. The other is SciPy's `dual_annealing` on the same
+objective, with 20,000 evaluations, or 500 for 100,000 participants: more would take minutes.
 """
 
 import argparse
@@ -26,14 +26,14 @@ _EVALUATIONS, _EVALUATIONS_OF_MANY = 20_000, 500
 
 
 def instance(participants: int) -> tuple[Floats, Floats]:
-    """Standalone accuracies around 0.6 and a saturating curve of level accuracies up to 0.81."""
+    """Return standalone accuracies around 0.6 and a saturating curve of up to 0.81."""
     rng = np.random.default_rng(participants)
     contributions = np.clip(rng.normal(0.6, 0.05, participants), 0.0, 0.79)
     return contributions, 0.62 + 0.2 * -np.expm1(-3 * np.linspace(0.0, 1.0, _LEVELS))
 
 
 def scipys(contributions: Floats, levels: Floats, seed: int) -> float:
-    """Return the cost that SciPy reaches: a number in [0, 1] chooses among the feasible levels."""
+    """Return the cost that SciPy reaches; a number in [0, 1] selects one of the feasible levels."""
     lowest = np.searchsorted(levels, contributions)
     choices = len(levels) - lowest
 

@@ -1,10 +1,11 @@
-"""What correlation the accuracies of a run's own widths would have allowed.
+"""The highest correlation that the accuracies of a run's widths would have allowed.
 
     python benchmarks/attainable.py [docs/results.jsonl]
 
-Aequa's allocation makes gains large and even (the paper's equation 3), not the correlation. For
-each of its runs: both, and what an allocation along a line would have had, in which everybody takes
-the width whose accuracy is nearest to a + b * contribution and nobody loses, with the best a and b.
+Aequa's allocation makes gains large and even (the paper's equation 3); it does not maximise the
+correlation. This prints both for each Aequa run, and for an allocation along a line: every
+participant gets the width whose accuracy is nearest to a + b * contribution, with the best a and
+b for which no gain is negative.
 """
 
 import argparse
@@ -18,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def along_a_line(contributions: Floats, accuracies: Floats) -> Floats | None:
-    """Return the rewards with the highest correlation; None where somebody loses on every line."""
+    """Return the rewards with the highest correlation; None if every line has a negative gain."""
     levels = np.unique(accuracies)
     low, high = contributions.min(), contributions.max()
     best, best_pearson = None, -2.0

@@ -1,11 +1,11 @@
-"""Seconds to measure a coalition's model beside others over seconds of one after the other.
+"""Time to measure the models of coalitions together, relative to one after the other.
 
     python benchmarks/coalitions.py [--network resnet18 --examples 256 --models 8]
 
-Contribution methods measure hundreds of models in a round: what everybody received plus a
-weighted sum of updates. Beside others is Mixtures.score. One after the other adds the updates up,
-loads the sum into the slimmable network and measures its accuracy. The two are interleaved and
-repeated in one process with one thread, as a run has.
+Estimators measure hundreds of models in a round: the received model plus a weighted sum of
+updates. "Beside others" is Mixtures.score. "One after the other" sums the updates, loads the sum
+into the slimmable network and measures its accuracy. Both are interleaved and repeated in one
+process with one thread, as in a run.
 """
 
 import argparse
@@ -35,14 +35,17 @@ def resident_of(schema: Schema, count: int, rng: np.random.Generator) -> Residen
 
 
 def coalitions(models: int, participants: int, rng: np.random.Generator) -> Floats:
-    """Each with every participant with probability 1/2, all members alike."""
+    """Return the weights of random coalitions (models, participants), equal for all members.
+
+    Each participant is a member with probability 1/2.
+    """
     members = rng.random((models, participants)) < 0.5
     weights: Floats = members / np.maximum(members.sum(axis=1, keepdims=True), 1)
     return weights
 
 
 def measure(name: str, options: argparse.Namespace) -> tuple[list[float], list[float]]:
-    """Return the seconds of every repeat, beside others and one after the other."""
+    """Return the seconds of every repeat, measured together and one after the other."""
     network, rng = build_network(name, HOMES[name]), rng_for(1, "coalitions")
     data, width = resident_of(HOMES[name], options.examples, rng), options.width
     received = network.dump(width)

@@ -1,11 +1,11 @@
-"""What contribution methods see, and what they cost: all of them on the updates of one run.
+"""Quality and cost of all contribution estimators, on the updates of one run.
 
     python benchmarks/contribution.py --data-dir DIR
 
-Ten participants with equal shares of Fashion-MNIST, of whose labels 0, 10, ..., 90 % are flipped.
-Everybody trains together as in a run; after each round every method is told the same and timed.
-Prints for each the Spearman correlation of its contributions with the share of true labels, how
-many models it measured in a round, and its seconds as a part of the round's own.
+Ten participants hold equal shares of Fashion-MNIST, with 0, 10, ..., 90 % of their labels flipped.
+All train together as in a run. After each round every estimator gets the same evidence and is
+timed. Prints for each estimator the Spearman correlation of its contributions with the share of
+true labels, the number of models it measured in a round, and its time relative to training.
 """
 
 import argparse
@@ -37,7 +37,7 @@ METHODS = "standalone,participation,data-size,cgsv,shapfed,fedsv,gtg-shapley,com
 
 @dataclass
 class Line:
-    """One method: its ledger, the models it measured and the seconds it took so far."""
+    """One estimator: its ledger, the models it measured and the seconds it took so far."""
 
     assessor: Assessor
     ledger: Ledger
@@ -51,8 +51,8 @@ class Line:
         individual: Mapping[str, Params],
         num_examples: Mapping[str, int],
     ) -> int:
-        """Tell the method of a round; return how many models it measured."""
-        # As in a run: who does not compare updates is not sent any.
+        """Assess a round; return how many models were measured."""
+        # As in a run, an estimator that does not compare updates gets none.
         wanted = self.assessor.individual_width is not None
         trained = {name: own if wanted else {} for name, own in individual.items()}
         seen = self.assessor.evidence(server_round, lambda _: params, trained, num_examples, {})
@@ -61,7 +61,7 @@ class Line:
 
 
 def flipped(count: int) -> list[float]:
-    """Return the share of flipped labels of each participant: from 0 to 90 %."""
+    """Return the share of flipped labels of each participant, from 0 to 0.9."""
     return [0.9 * k / max(1, count - 1) for k in range(count)]
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--data-dir", required=True, help="folder with FashionMNIST/raw")
     parser.add_argument("--participants", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--methods", default=METHODS, help="with commas between")
+    parser.add_argument("--methods", default=METHODS, help="estimators, separated by commas")
     parser.add_argument("--utility-examples", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -1,9 +1,10 @@
-"""Seconds of a convolution that is cut at some of its inputs, over those of it uncut.
+"""Time of a convolution that is split at some of its inputs, relative to the whole one.
 
     python benchmarks/cut_convolution.py
 
-The second convolution of large-cnn, which the one-pass sandwich cuts where the narrow width ends;
-and the gradient of its inputs by their number, which is why it is computed in stretches.
+This is the second convolution of large-cnn, which the one-pass sandwich splits where the narrow
+width ends. Also measured: the gradient of its inputs by their number, which shows why it is
+computed in blocks.
 """
 
 from itertools import pairwise

@@ -1,6 +1,8 @@
-"""A prepared data set beside a decoded one: time of a start, memory of several processes.
+"""A prepared data set compared with a decoded one: start-up time, memory of several processes.
 
-``python benchmarks/data_cache.py --data-dir DIR [--dataset fashion-mnist]``, on Linux.
+    python benchmarks/data_cache.py --data-dir DIR [--dataset fashion-mnist]
+
+Linux only.
 """
 
 import argparse
@@ -13,8 +15,8 @@ from pathlib import Path
 
 REPEATS = 7
 PROCESSES = (1, 2, 4)
-# What each process does with the data. "mapped" reads every byte where it is; "copied" holds
-# its own, as every process did before there was a cache.
+# What each process does with the data. "mapped" reads every byte in place; "copied" holds its own
+# copy, as every process would without a cache.
 WORK = {
     "idle": "",
     "mapped": "data = load_dataset(spec); held = [int(part.x.sum()) for part in parts()]",
@@ -36,7 +38,7 @@ WAIT = "print('ready', flush=True); input()"
 
 
 def seconds(start: str) -> tuple[float, float]:
-    """Return the time of loading and of the imports before it, in a fresh process."""
+    """Return the seconds of loading and of the imports before it, in a new process."""
     command = [sys.executable, "-c", start + LOAD]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     load, imports = done.stdout.split()
@@ -55,13 +57,13 @@ def time_starts(start: str) -> None:
 
 
 def proportional_mb(process: subprocess.Popen[str]) -> float:
-    """Return a process's memory, of which shared pages count by their share (PSS)."""
+    """Return the memory of a process, with shared pages counted proportionally (PSS)."""
     text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
     return sum(int(kb) for kb in re.findall(r"^Pss: +(\d+)", text, re.MULTILINE)) * 1024 / 1e6
 
 
 def total_mb(start: str, count: int) -> float:
-    """Return the sum over ``count`` processes while all hold what they hold."""
+    """Return the memory of ``count`` processes together, while all hold their data."""
     command = [sys.executable, "-c", start]
     pipe = subprocess.PIPE
     running = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(count)]

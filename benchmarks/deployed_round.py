@@ -1,10 +1,10 @@
-"""Seconds of a round on a real federation of three sites, and where they go.
+"""Time of a round on a deployed federation of three sites, and its parts.
 
     python benchmarks/deployed_round.py
 
-Starts a SuperLink, a SuperExec and three SuperNodes on loopback, with TLS and keys, from what
-`aequa federation init` writes, and runs digits on them. Flower starts a new process for every
-message to a node: this watches those processes from outside, and when each round ends.
+Starts a SuperLink, a SuperExec and three SuperNodes on the loopback, with TLS and keys, from the
+files of `aequa federation init`, and runs digits on them. Flower starts a new process for every
+message to a node. This observes those processes from outside, and when each round ends.
 """
 
 import argparse
@@ -40,7 +40,7 @@ _IMPORTS = {
 
 @dataclass
 class Seen:
-    """One client process: when it lived, and the processor time it had taken when last seen."""
+    """One client process: its start, when it was last seen, and its CPU time until then."""
 
     began: float
     ended: float
@@ -49,7 +49,7 @@ class Seen:
 
 @dataclass
 class Watch:
-    """What was seen of the nodes' client processes, and when each round ended."""
+    """The observed client processes of the nodes, and when each round ended."""
 
     nodes: list[int]
     progress: Path
@@ -73,7 +73,7 @@ class Watch:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield the processes below ``pid``; psutil would read all processes of the machine."""
+    """Yield the descendants of ``pid``; psutil would read all processes of the machine."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))
         children = [int(child) for task in tasks for child in task.read_text().split()]
@@ -86,7 +86,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 @contextmanager
 def watching(nodes: list[int], progress: Path) -> Iterator[Watch]:
-    """Look again and again while the block runs."""
+    """Observe the processes repeatedly during the block."""
     watch, over = Watch(nodes, progress), threading.Event()
 
     def keep_looking() -> None:
@@ -103,7 +103,7 @@ def watching(nodes: list[int], progress: Path) -> Iterator[Watch]:
 
 
 def run(rounds: int) -> Watch:
-    """Return what was seen of a whole run."""
+    """Run the federation; return what was observed."""
     with tempfile.TemporaryDirectory() as name:
         top = Path(name)
         subprocess.run([sys.executable, ROOT / "docker" / "demo_data.py", top / "data"], check=True)
@@ -118,7 +118,7 @@ def run(rounds: int) -> Watch:
             ]
             for site, node in zip(_SITES, nodes, strict=True):
                 federation.wait_for("SuperNode ID: ", f"{site}.log", node)
-            # The scripts became the SuperNodes.
+            # The scripts exec the SuperNodes, so these have their process ids.
             with watching([node.pid for node in nodes], top / "run" / "progress.jsonl") as watch:
                 done = run_aequa(
                     *("run", "--connection", "aequa", "--dataset", "arrays"),
@@ -134,7 +134,7 @@ def run(rounds: int) -> Watch:
 
 
 def cpu_of(code: str) -> float:
-    """Return the processor seconds of a Python that only runs ``code``."""
+    """Return the CPU seconds of a Python process that only runs ``code``."""
     before = psutil.Process().cpu_times()
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
     after = psutil.Process().cpu_times()
@@ -146,14 +146,14 @@ def cpu_of(code: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--repeats", type=int, default=5, help="of the imports")
+    parser.add_argument("--repeats", type=int, default=5, help="repeats of the imports")
     options = parser.parse_args()
     imports = {what: [cpu_of(code)] for what, code in _IMPORTS.items()}
     watch = run(options.rounds)
     for _ in range(options.repeats):
         for what, code in _IMPORTS.items():
             imports[what].append(cpu_of(code))
-    del imports["Python"][0], imports["and torch"][0]  # the first warms the disk's cache
+    del imports["Python"][0], imports["and torch"][0]  # the first fills the disk cache
 
     parts: dict[str, list[float]] = {
         "the message reaches the nodes": [],
@@ -165,7 +165,7 @@ def main() -> None:
     for start, end in pairwise(ends):
         mine = [seen for seen in watch.processes.values() if start <= seen.began < end]
         first = min(seen.began for seen in mine)
-        # The last answer may be there before its process has ended.
+        # The last reply may arrive before its process has ended.
         last = min(end, max(seen.ended for seen in mine))
         spans = first - start, last - first, end - last
         for values, seconds in zip(parts.values(), spans, strict=True):
@@ -176,7 +176,7 @@ def main() -> None:
     print(f"a round: {statistics.median(rounds):.2f} s ({min(rounds):.2f} to {max(rounds):.2f})")
     for what, values in parts.items():
         print(f"  {statistics.median(values):5.2f} s  {what}")
-    print(f"a client process: {statistics.median(cpu):.2f} s of processor time")
+    print(f"a client process: {statistics.median(cpu):.2f} s of CPU time")
     spent = 0.0
     for what, values in imports.items():
         total = statistics.median(values)

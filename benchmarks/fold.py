@@ -1,8 +1,8 @@
-"""How fast updates are folded into a sum, beside a plain copy of the same bytes.
+"""Speed of folding updates into a sum, relative to a plain copy of the same bytes.
 
     python benchmarks/fold.py
 
-The networks of 0.06, 2 and 11 million parameters; one thread, as NumPy has.
+For networks of 0.06, 2 and 11 million parameters, with one thread, because NumPy has one.
 """
 
 import argparse
@@ -19,7 +19,7 @@ _NETWORKS = ("cnn", "large-cnn", "resnet18")
 
 
 def speeds(network: SlimNetwork, repeats: int) -> tuple[int, dict[str, float]]:
-    """Return the bytes of the parameters, and how many a second are copied and folded."""
+    """Return the bytes of the parameters, and the bytes per second that are copied and folded."""
     params = network.dump()
     running = RunningSum(network.layouts)
     copies = {key: np.empty_like(value) for key, value in params.items()}

@@ -1,8 +1,9 @@
-"""Bytes of a round's messages to and from a participant of each width, over those at full width.
+"""Bytes of a round's messages to and from a participant by width, relative to full width.
 
     python benchmarks/message_bytes.py
 
-As Flower serialises them; what HTTP, polling and heartbeats add is in wire_bytes.py.
+Messages are counted as Flower serialises them; wire_bytes.py also counts HTTP, polling and
+heartbeats.
 """
 
 import argparse
@@ -26,7 +27,7 @@ def size_of(content: RecordDict) -> int:
 
 
 def messages(name: str, width: float) -> tuple[int, int]:
-    """Return the bytes to a participant that trains ``width`` of a network, and back."""
+    """Return the bytes to and from a participant that trains a network at ``width``."""
     network = build_network(name, HOMES[name])
     params = extract(network.dump(), network.layouts, width)
     running = RunningSum(network.layouts)

@@ -1,8 +1,8 @@
-"""FedAvg as one would write it in PyTorch alone: what a simulated round is compared with.
+"""FedAvg in plain PyTorch, as a reference for a simulated round.
 
-Worker processes with one thread each hold their participants' tensors and one resident model; a
-round sends them the parameters, each trains its participants in turn and returns their sum. No
-Flower, no Ray, no checks, no record, nothing measured: only the steps.
+Worker processes with one thread each hold their participants' tensors and one resident model. A
+round sends them the parameters; each trains its participants in turn and returns their sum. There
+is no Flower, no Ray, no checks, no record and no measuring, only the training steps.
 """
 
 import multiprocessing
@@ -75,7 +75,7 @@ class PlainLoop:
 def plain_loop(
     x: Images, y: Labels, groups: Labels, schema: Schema, *, workers: int, batch: int
 ) -> Iterator[PlainLoop]:
-    """Start the workers with the images of the participants ``groups``; end them."""
+    """Start workers that hold the images of the participants ``groups``; stop them at the end."""
     rows = {str(group): np.flatnonzero(groups == group) for group in np.unique(groups)}
     shares = place({name: len(mine) for name, mine in rows.items()}, workers)
     context = multiprocessing.get_context("spawn")

@@ -1,4 +1,4 @@
-"""Ratios measured in one run: interleaved, repeated, with their spread; and one line for each."""
+"""Ratios of times measured in one process: interleaved and repeated, with their spread."""
 
 import statistics
 import time
@@ -10,7 +10,7 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what is compared, the figure, its spread, and what was asked for."""
+    """One line of the table: what is compared, the number, its spread, and the goal."""
 
     what: str
     value: str
@@ -29,9 +29,9 @@ def seconds(work: Work) -> float:
 
 
 def interleaved(works: Mapping[str, Work], repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of each, in turn, so that whatever else the machine does slows all alike.
+    """Return the seconds of each, run in turn, so that other work on the machine slows all alike.
 
-    A first time each, which allocates and chooses kernels, does not count.
+    A first run of each, which allocates memory and chooses kernels, is not counted.
     """
     for work in works.values():
         work()
@@ -43,7 +43,7 @@ def interleaved(works: Mapping[str, Work], repeats: int) -> dict[str, list[float
 
 
 def ratio_row(what: str, tops: Sequence[float], bottoms: Sequence[float], goal: str = "") -> Row:
-    """Return the median of the ratios of what was measured side by side, and its middle half."""
+    """Return the median of the ratios of interleaved measurements, and their middle half."""
     ratios = sorted(top / bottom for top, bottom in zip(tops, bottoms, strict=True))
     low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
     return Row(what, f"{statistics.median(ratios):.2f}", f"{low:.2f} to {high:.2f}", goal)

@@ -1,8 +1,8 @@
-"""Seconds of SlimLSTM, forward and backward, over those of torch's own embedding and packed LSTM.
+"""Time of SlimLSTM, forward and backward, relative to torch's embedding and packed LSTM.
 
     python benchmarks/recurrent.py
 
-At the full width, on texts as long as SST's: 19 words on average, 52 at most.
+At full width, on texts as long as those of SST: 19 words on average, at most 52.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _WORDS, _BATCH, _REPEATS = 18_278, 128, 15
 
 
 def texts() -> torch.Tensor:
-    """Return token ids (batch, 52), 0 behind the end of each; few words are frequent."""
+    """Return token ids (batch, 52), 0 after the end of each text; few words are frequent."""
     rng = np.random.default_rng(1)
     tokens = rng.zipf(1.3, (_BATCH, 52)).clip(1, _WORDS - 1)
     lengths = rng.normal(19, 9, _BATCH).clip(2, 52).astype(int)

@@ -1,9 +1,9 @@
-"""Seconds of an Aequa round over those of a FedAvg round: same network, data and SGD steps.
+"""Time of an Aequa round relative to a FedAvg round with the same network, data and SGD steps.
 
     python benchmarks/round_ratio.py [--network cnn]
 
 FedAvg, the one-pass sandwich and two separate passes are interleaved and repeated in one process
-with one thread, as a worker of a run has.
+with one thread, as in a worker of a run.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim.networks import HOMES, SlimNetwork, build_network
 from aequa_flwr.training import LocalPlan, choose_compute, keep_memory, train_locally
 
-# Examples and batch: seconds for a round; ResNet-18 with as many steps as it has widths.
+# Examples and batch size, so that a round takes seconds; ResNet-18 has as many steps as widths.
 _SIZES = {
     "resnet18": (256, 16),
     "lstm": (512, 64),
@@ -41,9 +41,9 @@ def examples_of(schema: Schema, count: int) -> Examples:
 
 
 def typical_seed(network: SlimNetwork, count: int, batch: int) -> int:
-    """Return a seed whose few narrow widths cost as much, on average, as very many would.
+    """Return a seed whose few narrow widths cost as much on average as very many would.
 
-    The cost of a pass lies between the width, where memory counts, and its square.
+    The cost of a pass is between the width, where memory dominates, and its square.
     """
 
     def off(seed: int) -> float:
@@ -57,7 +57,7 @@ def typical_seed(network: SlimNetwork, count: int, batch: int) -> int:
 
 
 def measure(name: str, repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of the three for the network ``name``."""
+    """Return the seconds of FedAvg, one pass and two passes for the network ``name``."""
     schema = HOMES[name]
     count, batch = _SIZES.get(name, _USUAL)
     compute = choose_compute("cpu", "float32")

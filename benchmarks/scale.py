@@ -2,8 +2,8 @@
 
     python benchmarks/scale.py
 
-Leaves train their participants in turn and send one partial sum; inner nodes merge what up to 64
-below them send, and send one sum themselves. The table of docs/scale.md is what this prints.
+Leaves train their participants in turn and send one partial sum. Inner nodes merge the sums of up
+to 64 nodes below them and send one. The output is the table in docs/scale.md.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from aequa_flwr.training import LocalPlan, choose_compute, limit_threads, train_
 _FAN_IN = 64
 _IMAGES = 16
 _PARTICIPANTS = tuple(10**k for k in range(3, 8))
-# A gigabit a second each way.
+# One gigabit per second each way.
 _NETWORK_BYTES_S = 125e6
 _CORES_OF_A_LEAF = 64
 
@@ -38,12 +38,12 @@ _CORES_OF_A_LEAF = 64
 class Constants:
     """Seconds and bytes of the parts of a round."""
 
-    train_s: float  # a participant of 16 images, one core
-    sum_bytes: float  # a node's message without its participants
-    each_bytes: float  # what a participant adds to it
-    sum_s: float  # to read such a message and add it, one core
-    each_s: float  # what a participant adds to that
-    allocate_s: float  # for each participant, once a run
+    train_s: float  # to train a participant with 16 images on one core
+    sum_bytes: float  # of a node's message without its participants
+    each_bytes: float  # that a participant adds to the message
+    sum_s: float  # to read such a message and add it, on one core
+    each_s: float  # that a participant adds to this
+    allocate_s: float  # for each participant, once per run
 
 
 def _median_seconds(work: object, repeats: int = 7) -> float:
@@ -118,7 +118,7 @@ def measure(name: str) -> Constants:
 
 
 def lines(constants: Constants) -> Iterator[str]:
-    """Yield a line for each number of participants."""
+    """Yield the lines of the table, one for each number of participants."""
     columns = (
         *("participants", "leaves", "levels of the tree", "training"),
         *("sums up the tree", "lines of participants, at the root", "allocation, once a run"),
@@ -127,7 +127,7 @@ def lines(constants: Constants) -> Iterator[str]:
     yield "|---" * len(columns) + "|"
     c = constants
     for participants in _PARTICIPANTS:
-        # A leaf hosts 100,000 at most.
+        # A leaf hosts at most 100,000 participants.
         leaves = max(1, math.ceil(participants / 100_000))
         depth = max(1, math.ceil(math.log(max(leaves, 2), _FAN_IN)))
         training = participants / leaves * c.train_s / _CORES_OF_A_LEAF

@@ -1,10 +1,10 @@
-"""Peak memory of the server while it folds the replies of a round, by the number of participants.
+"""Peak memory of the server while it folds the replies of a round, by number of participants.
 
     python benchmarks/server_memory.py
 
-Replies of 2.2 million parameters (large-cnn), one for each participant, encoded and decoded as they
-are on the wire, collected by the code that the server runs; each number in a process of its own,
-and the replies written by another.
+There is one reply of 2.2 million parameters (large-cnn) for each participant. Replies are encoded
+and decoded as on the wire, and collected by the server's own code. Each number is measured in its
+own process; another process writes the replies.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from aequa_flwr.training import keep_memory
 
 _NETWORK = "large-cnn"
 _COUNTS = (10, 100, 1000)
-# Replies that lie ready at most.
+# The most replies that are written ahead.
 _AHEAD = 3
 
 
@@ -38,9 +38,9 @@ def names_of(participants: int) -> list[str]:
 
 
 def feed(participants: int, folder: Path) -> None:
-    """Write everybody's reply to ``folder``, as fast as they are taken from it.
+    """Write the reply of every participant to ``folder``, as fast as they are read.
 
-    In a process of its own, as those who train are: what they need is not the server's.
+    This runs in its own process, so that its memory is not counted as the server's.
     """
     network = build_network(_NETWORK, HOMES[_NETWORK])
     params, layouts = network.dump(), network.layouts
@@ -57,7 +57,7 @@ def feed(participants: int, folder: Path) -> None:
 
 
 def taken(folder: Path, k: int, feeder: "subprocess.Popen[bytes]") -> bytes:
-    """Return the reply ``k`` and take it away."""
+    """Return reply ``k`` and remove its file."""
     path = folder / str(k)
     while not path.exists():
         assert feeder.poll() in (None, 0), "the process that writes replies has ended"
@@ -74,7 +74,7 @@ def reply(raw: bytes, node: int) -> Message:
 
 
 def peak_of(participants: int) -> int:
-    """Return the most bytes that this process ever had, after a round of so many."""
+    """Return the peak memory of this process in bytes, after a round of ``participants``."""
     keep_memory()  # as the server does
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
     network = build_network(_NETWORK, HOMES[_NETWORK])
@@ -90,7 +90,7 @@ def peak_of(participants: int) -> int:
             collected = collect(replies, awaited, layouts, lambda _: next(order))
     assert len(collected.trained) == participants, collected.refused
     collected.total.mean(params)
-    # Not ru_maxrss: a process inherits that from the one that started it.
+    # Not ru_maxrss, which a process inherits from its parent.
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
@@ -105,7 +105,7 @@ def rows() -> Iterator[Row]:
         )
     network = build_network(_NETWORK, HOMES[_NETWORK])
     model = sum(value.nbytes for value in network.dump().values())
-    # From where the heap has found its size: up to there it grows by pieces that are kept.
+    # Only from where the heap has reached its size; before that it grows by blocks that are kept.
     few, many = _COUNTS[-2:]
     growth = (peaks[many] - peaks[few]) / ((many - few) / 100) / model
     what = f"growth from {few:,} to {many:,}, for each further 100 participants / the model's bytes"

@@ -1,11 +1,12 @@
-"""Seconds of a simulated round over those of a plain PyTorch loop that does the same steps.
+"""Time of a simulated round relative to a plain PyTorch loop with the same training steps.
 
     python benchmarks/simulated.py [--repeats 3]
 
-60,000 generated images of 28 x 28 shared out among 10 participants evenly, among 539 as unevenly as
-MNIST's writers are, and among 3,597; the CNN at full width only, which is FedAvg. `aequa run` with
-one node per core and the plain loop with one process per core take turns. Also: one node per
-participant over two nodes that host them all, and the time until the first round is over.
+60,000 generated images of 28 x 28 are split evenly among 10 and among 3,597 participants, and as
+unevenly as MNIST's writers among 539. The CNN trains at full width only, which is FedAvg. `aequa
+run` with one node per core alternates with the plain loop with one process per core. Also
+measured: one node per participant relative to one node per core, and the time to the end of the
+first round.
 """
 
 import argparse
@@ -30,12 +31,12 @@ _AEQUA = Path(sys.executable).parent / "aequa"
 _IMAGES, _BATCH = 60_000, 128
 _SCHEMA = Schema.numbered("images", (1, 28, 28), 10)
 _POLL_S = 0.01
-# Participants, and what is asked for.
+# Numbers of participants, and the goal for each ratio.
 _FEDERATIONS = {10: "1.15", 539: "1.15", 3_597: "1.30"}
 
 
 def sizes_of(participants: int) -> list[int]:
-    """Return how many images each holds: evenly, but for 539 spread as writers are."""
+    """Return the number of images of each participant: equal, or for 539 spread like writers."""
     if participants != 539:
         return [len(part) for part in np.array_split(np.arange(_IMAGES), participants)]
     shares = np.random.default_rng(1).lognormal(sigma=0.4, size=participants)
@@ -44,7 +45,7 @@ def sizes_of(participants: int) -> list[int]:
 
 
 def write_data(folder: Path, sizes: list[int]) -> tuple[Images, Labels, Labels]:
-    """Write images that sum up to ``sizes``, and return them."""
+    """Write random images of participants with these ``sizes``; return images, labels, groups."""
     rng = np.random.default_rng(2)
     count = sum(sizes)
     x = rng.integers(0, 256, (count + 500, *_SCHEMA.shape), dtype=np.uint8)
@@ -60,7 +61,7 @@ def write_data(folder: Path, sizes: list[int]) -> tuple[Images, Labels, Labels]:
 def round_ends(
     data: Path, participants: int, rounds: int, *options: str
 ) -> tuple[float, list[float]]:
-    """Return the seconds until the first round of `aequa run` is over, and those of the others."""
+    """Return the seconds to the end of the first round of `aequa run`, and of each later round."""
     with tempfile.TemporaryDirectory() as top:
         progress = Path(top) / "run" / PROGRESS_FILE
         start = time.perf_counter()
@@ -106,7 +107,7 @@ def rows(repeats: int) -> Iterator[Row]:
         what = f"{participants:,} participants: a simulated round / a plain PyTorch loop's"
         yield ratio_row(what, ours, plain, goal)
         yield Row(
-            f"{participants:,} participants: a simulated round; until the first is over",
+            f"{participants:,} participants: a simulated round; start to end of the first round",
             f"{median(ours):.1f} s, {median(firsts):.0f} s",
         )
 

@@ -1,10 +1,10 @@
-"""200 rounds on digits in which one reply in ten is bad: how it ends, and how much memory it takes.
+"""Result and memory of 200 rounds on digits in which one reply in ten is bad.
 
     python benchmarks/soak.py --plot docs/soak.svg
 
-The real ServerApp and ClientApp in one process, ten nodes of one participant each. A bad reply is
-one of those of tests/integration/test_bad_replies.py, or none but an error of Flower's. A clean
-run of the same seed is the reference.
+The real ServerApp and ClientApp run in one process, with ten nodes of one participant each. A bad
+reply has one of the faults of tests/integration/test_bad_replies.py, or is an error from Flower.
+A run of the same seed without faults is the reference.
 """
 
 import argparse
@@ -29,13 +29,13 @@ from tests.integration.test_bad_replies import FAULTS  # noqa: E402
 
 _SETTINGS: dict[str, Any] = {
     "num_nodes": 10, "participants": 10, "rounds": 200, "partition": "homogeneous", "seed": 1,
-    # One bad reply in ten is three in a row for somebody sooner or later.
+    # With one bad reply in ten, some participant has three in a row sooner or later.
     "set_aside_after": 0,
 }  # fmt: skip
 
 
 def grid_with_faults(rate: float, memory: list[float]) -> type[InProcessGrid]:
-    """Return a grid that spoils so many replies, and notes the memory before each round."""
+    """Return a grid that damages a share ``rate`` of replies and notes memory before each round."""
     rng = np.random.default_rng(7)
     faults = [fault for fault, _ in FAULTS.values()]
     process = psutil.Process()
@@ -48,7 +48,7 @@ def grid_with_faults(rate: float, memory: list[float]) -> type[InProcessGrid]:
             if int(meta.group_id) > len(memory):
                 gc.collect()
                 memory.append(process.memory_info().rss / 1e6)
-            self.sent.clear()  # which a test would look at
+            self.sent.clear()  # only tests need it
             if rng.random() >= rate:
                 return super().answer(message)
             chosen = int(rng.integers(len(faults) + 1))
@@ -88,7 +88,7 @@ def main() -> None:
     if options.plot is not None:
         mpl.rcParams["svg.hashsalt"] = "aequa"
         figure, axes = plt.subplots(figsize=(7, 3))
-        # Colours that differ in lightness, too; the second on top of the first, and narrower.
+        # The colours also differ in lightness; the second line is narrower and on top.
         for (name, memory), (colour, width) in zip(
             memories.items(), (("#9ecae1", 5), ("#d94801", 1.5)), strict=True
         ):

@@ -1,8 +1,8 @@
-"""All figures in one table, printed and written to docs/benchmarks.md.
+"""All benchmarks, printed and written to docs/benchmarks.md.
 
     python benchmarks/suite.py          # or `make bench`
 
-Each row is measured in one run, interleaved with what it is compared with, and repeated.
+The two sides of each ratio are measured in the same run, interleaved and repeated.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _PACKAGES = ("aequa-flwr", "flwr", "torch", "numpy", "scipy", "ray")
 
 
 def sections() -> Iterator[tuple[str, str, Iterator[Row]]]:
-    """Yield (title, command, rows); rows are measured when they are asked for."""
+    """Yield (title, command, rows); rows are measured when they are iterated over."""
     yield (
         "An Aequa round beside a FedAvg round",
         "round_ratio.py --repeats 5",
@@ -52,7 +52,7 @@ def processor() -> str:
 
 
 def goal_text(row: Row) -> str:
-    """Return the goal in words, and whether a ratio misses it."""
+    """Return the goal as text, marked if a ratio misses it."""
     if not row.goal[:1].isdigit():
         return row.goal
     ratio = row.value.replace(".", "").isdigit() and row.goal.replace(".", "").isdigit()
@@ -61,7 +61,7 @@ def goal_text(row: Row) -> str:
 
 
 def measured(title: str, command: str, rows: Iterator[Row], start: float) -> str:
-    """Measure a section, print its rows as they come, and return its text."""
+    """Measure a section and print its rows as they arrive; return its text."""
     print(f"\n{title}", flush=True)
     text = [f"## {title}", "", f"`python benchmarks/{command}`", ""]
     text += ["| | | spread | goal |", "|---|---|---|---|"]
@@ -73,7 +73,7 @@ def measured(title: str, command: str, rows: Iterator[Row], start: float) -> str
 
 
 def measure_again(page: Path, title: str, start: float) -> None:
-    """Measure one section and put it into the page in place of the old one."""
+    """Measure one section again and replace it in the page."""
     kept = page.read_text(encoding="utf-8").rstrip().split("\n\n## ")
     found = [k for k, section in enumerate(kept) if section.startswith(f"{title}\n")]
     if len(found) != 1:
@@ -104,14 +104,14 @@ def main() -> None:
         f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d} in {minutes:.0f} minutes, on "
         f"{len(os.sched_getaffinity(0))} cores of {processor()}, without a GPU; "
         f"Python {platform.python_version()}, {versions}.",
-        "Ratios are medians of what was measured side by side in one run; the spread is the middle "
-        "half. Other work on the machine slows both sides alike, but not always equally. "
-        "A goal is what this project asked of itself before it measured.",
+        "Ratios are medians of interleaved measurements in one run; the spread is their middle "
+        "half. Other work on the machine slows both sides, but not always equally. "
+        "Goals were set before anything was measured.",
         "",
-        "A step of small-cnn, on digits of 8 x 8, takes 2 ms, most of it what torch's calls cost "
-        "whatever they compute; a second width has more calls. A convolution that is cut where a "
-        "narrow width ends has its gradients computed in the blocks of 8 channels in which torch "
-        "computes (`python benchmarks/cut_convolution.py`).",
+        "A step of small-cnn on digits of 8 x 8 takes 2 ms. Most of that is the fixed cost of "
+        "torch's calls, and a second width adds calls. A convolution that is split where a narrow "
+        "width ends computes its gradients in blocks of 8 channels, as torch does "
+        "(`python benchmarks/cut_convolution.py`).",
     ]
     options.output.write_text("\n\n".join(["\n".join(head), *text]) + "\n", encoding="utf-8")
     print(f"\n{minutes:.0f} minutes; written to {options.output}")

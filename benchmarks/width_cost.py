@@ -1,10 +1,10 @@
-"""Seconds of a training step at a narrow width over those at full width, for each network.
+"""Time of a training step at a narrow width relative to full width, for each network.
 
     python benchmarks/width_cost.py [--network resnet18]
 
 A step is forward, backward and the optimiser at one width. The widths are interleaved and
-repeated in one process with one thread, as a worker of a run has. Beside the measured ratio
-stands that of the multiply-adds, which is what a processor with no other costs would reach.
+repeated in one process with one thread, as in a worker of a run. The ratio of the multiply-adds
+is printed next to each measured ratio: a processor without other costs would reach it.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-"""Bytes to and from each participant: training-time rewards over a full broadcast, on the wire.
+"""Bytes to and from each participant with training-time rewards, relative to a full broadcast.
 
     python benchmarks/wire_bytes.py --data-dir DIR
 
-Starts a real SuperLink and one real SuperNode for each participant on loopback, with a forwarder in
-front of the SuperLink that counts what passes through it for each node: everything there is,
-HTTP and heartbeats included. The same federation runs twice, with post-training rewards (everybody
-receives and returns the full model) and with training-time rewards. One participant is a free
-rider, so that not all widths are the same. What a node costs without any round (joining, the app
-itself) is measured in a third run and taken off.
+Starts a SuperLink and a SuperNode for each participant on the loopback. A forwarder in front of
+the SuperLink counts all bytes of each node, including HTTP and heartbeats. The same federation
+runs with post-training rewards, where all receive and return the full model, and with
+training-time rewards. One participant is a free rider, so that not all widths are the same. The
+bytes of a node besides rounds (joining, the app itself) are measured in a third run and
+subtracted.
 """
 
 import argparse
@@ -29,7 +29,7 @@ HOST = "127.0.0.1"
 
 @dataclass
 class Forwarder:
-    """Listens on a port of its own, passes everything on to another, and counts it."""
+    """Listens on its own port, forwards everything to the port ``target``, and counts bytes."""
 
     target: int
     sent: int = 0
@@ -37,7 +37,7 @@ class Forwarder:
     listener: socket.socket = field(default_factory=socket.socket)
 
     def start(self) -> int:
-        """Return the port it listens on."""
+        """Start listening; return the port."""
         self.listener.bind((HOST, 0))
         self.listener.listen(64)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -67,7 +67,7 @@ class Forwarder:
 
 
 def run(config: RunConfig, folder: Path) -> list[tuple[int, int]]:
-    """Run it on real processes; returns (sent, received) of each node."""
+    """Run ``config`` on real processes; return the bytes (sent, received) of each node."""
     count = config.participants
     folder.mkdir()
     with local_federation(folder, port := choose_port(None), simulated=False) as federation:

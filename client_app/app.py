@@ -1,4 +1,4 @@
-"""The ClientApp: `aequa_flwr.federation.Node` decodes a message, trains or stores, and answers."""
+"""The ClientApp: `aequa_flwr.federation.Node` answers every message from the server."""
 
 from aequa_flwr.federation import make_client_app
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# One run on the federation that is up: ten rounds on the three hospitals' digits.
+# Runs ten rounds on the running federation, with the digits of the three hospitals.
 set -eu
 export FLWR_HOME=/srv/aequa/operator/operator
 exec aequa run --connection aequa --dataset arrays --data-dir /srv/aequa/data --network small-cnn \

@@ -1,9 +1,9 @@
-"""Data of the demo: scikit-learn's digits, shared out among three hospitals and the server.
+"""Data for the demo: scikit-learn's digits, split among three hospitals and the server.
 
     python demo_data.py FOLDER
 
-writes FOLDER/server (examples to measure on, and the schema that all share) and a folder for each
-hospital: the first holds most of the examples, the last few.
+writes FOLDER/server (validation data, and the schema that all share) and a folder for each
+hospital. The first hospital holds most of the examples, the last only a few.
 """
 
 import sys
@@ -18,7 +18,7 @@ _SHARES = {"hospital-a": 0.6, "hospital-b": 0.3, "hospital-c": 0.1}
 
 
 def write_demo_data(folder: Path) -> None:
-    """Write all four folders below ``folder``."""
+    """Write the folders of the server and the three hospitals below ``folder``."""
     dataset = federated_data(RunConfig.parse({"held-out-fraction": 0.0}).data_spec).dataset
     order = np.random.default_rng(1).permutation(len(dataset.train))
     cuts = np.cumsum([round(share * len(order)) for share in _SHARES.values()])[:-1]

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Once: certificates, keys and demo data, each piece into the volume of whom it belongs to.
+# Runs once: writes certificates, keys and demo data, each to the volume of its owner.
 set -eu
 sites="hospital-a hospital-b hospital-c"
 if [ -e /volumes/server/server.pem ]; then
-    echo "The federation is prepared already."
+    echo "The federation is already prepared."
     exit 0
 fi
 aequa federation init /tmp/federation --sites "$(echo $sites | tr ' ' ,)" --host superlink
 python /docker/demo_data.py /tmp/data
 cp -a /tmp/federation/server/. /volumes/server/
 cp -a /tmp/data/server/. /volumes/server-data/
-# The operator needs the public keys, to register the sites, and nothing of theirs that is secret.
+# The operator needs the sites' public keys to register them, and none of their secrets.
 mkdir -p /volumes/operator/ca /volumes/operator/operator
 cp -a /tmp/federation/ca/ca.crt /volumes/operator/ca/
 cp -a /tmp/federation/operator/. /volumes/operator/operator/
@@ -21,5 +21,5 @@ for site in $sites; do
     cp -a "/tmp/federation/sites/$site/." "/volumes/$site/"
     cp -a "/tmp/data/$site/." "/volumes/$site-data/"
 done
-# Nobody needs the key of the certificate authority here again; it goes with this container.
+# The key of the certificate authority is not needed again; it is removed with this container.
 chown -R 10001:10001 /volumes

@@ -19,15 +19,15 @@ DOCS = Path(__file__).parent
 _LIMITS = (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below"))
 _SETTINGS = """# Settings
 
-Every key of a run: for `aequa run --set KEY=VALUE`, `flwr run --run-config` and `[tool.flwr.app.config]`. The most used have an
-option of their own (`aequa run --help`). `auto` depends on the data set and the method; the record says what it came to.
-Written by `python docs/generate.py`.
+All settings of a run. In a shell, use `aequa run --set KEY=VALUE`; the most used ones have their own option (`aequa run --help`). In
+Python, they are keywords of `simulate` and `AequaStrategy`, in snake case. With plain Flower, use `flwr run --run-config`.
+`auto` depends on the data set and the method; the record has the value that was used. Written by `python docs/generate.py`.
 """  # noqa: E501 - a line of the page
 
 
 def configuration() -> str:
     """Return the page of all settings."""
-    lines = [_SETTINGS, "| key | kind | default | |", "|---|---|---|---|"]
+    lines = [_SETTINGS, "| key | kind | default | meaning |", "|---|---|---|---|"]
     for name, field in RunConfig.model_fields.items():
         value = "auto" if field.is_required() else field.default
         text = str(value).lower() if isinstance(value, bool) else f"{value}"

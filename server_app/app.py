@@ -1,4 +1,4 @@
-"""The ServerApp: settings to a strategy, a strategy to a record."""
+"""The ServerApp: it runs a federation, or delivers the remaining rewards of an earlier run."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Run the whole federation and leave its record in the run's folder, however it ends."""
+    """Run the federation and leave a record in the run folder, however it ends."""
     settings = RunConfig.parse(context.run_config)
     if settings.deliver:
         deliver_again(grid, Path(settings.deliver).expanduser(), settings)

@@ -29,12 +29,12 @@ K = TypeVar("K", bound=float)
 SCALE = 2.0**32
 _LIMIT = 2**63 - 1
 # Doubles from 2**20 to 2**21 are 2**-32 apart: adding this one rounds a value below 2**19 to the
-# step, half to even, and the bits of the sum count the steps. One addition is faster than
-# to scale, round and convert. A weight of half a million has diverged.
+# step, half to even, and the bits of the sum count the steps. One addition is faster than scaling,
+# rounding and converting. A weight of half a million has diverged.
 _SHIFT = 1.5 * 2.0**20
 _SHIFT_BITS = int(np.float64(_SHIFT).view(np.int64))
 _LARGEST = 2.0**19
-# Entries that are worked on at a time, and the size of a small network.
+# Entries that are summed at a time, and the size of a small network.
 _BLOCK, _SMALL = 2**14, 2**18
 
 
@@ -46,13 +46,13 @@ class AggregationError(ValueError):
 class MaskedSum:
     """The weighted sum of the parameters of several participants, each of its own width.
 
-    ``sums`` holds fixed-point integers of full shape, zero where nobody held an entry.
-    ``weights`` maps a width to the total weight of the participants of that width: as narrow
-    networks are prefixes of wide ones, the weight of an entry follows from the widths alone.
-    ``bn_row_weights`` does the same for the rows of switchable BatchNorm: it maps a row to the
-    total weight of the participants that trained it, for nobody else's row is in the sum.
-    ``count`` is the number of addends; ``bound`` is a magnitude no partial sum of them can
-    exceed, so that an overflow is refused before it happens, in whatever order they come.
+    ``sums`` holds fixed-point integers of full shape, zero where nobody held an entry. ``weights``
+    maps a width to the total weight of the participants of that width. Narrow networks are prefixes
+    of wide ones, so the weight of an entry follows from the widths alone. ``bn_row_weights`` does
+    the same for the rows of switchable BatchNorm. It maps a row to the total weight of the
+    participants that trained it; rows of others are not in the sum. ``count`` is the number of
+    addends. ``bound`` is a magnitude that no partial sum of them can exceed, so that an overflow is
+    refused before it happens, in whatever order they come.
     """
 
     layouts: Layouts
@@ -72,9 +72,9 @@ class MaskedSum:
         """Return this sum with one participant's parameters of ``width`` added.
 
         ``weight`` is a positive integer: 1 for the paper's equal weights, or the number of
-        examples. ``bn_rows`` are the rows of BatchNorm that it trained; None means all it
-        holds. Raises AggregationError, and nothing is added, if a tensor is missing, has
-        another shape than ``width`` gives it, or holds a value that cannot be summed.
+        examples. ``bn_rows`` are the rows of BatchNorm that it trained; None means all it holds.
+        Raises AggregationError, and adds nothing, if a tensor is missing, has another shape than
+        ``width`` gives it, or holds a value that cannot be summed.
         """
         running = RunningSum(self.layouts)
         running.add(sub_params, width, weight, bn_rows)
@@ -126,8 +126,8 @@ class MaskedSum:
 class RunningSum:
     """A MaskedSum that grows in place.
 
-    What a node or the server needs for a round is one array of integers for each tensor,
-    however many participants there are.
+    A node or the server needs one array of integers for each tensor in a round, however many
+    participants there are.
     """
 
     def __init__(self, layouts: Layouts) -> None:
@@ -143,7 +143,10 @@ class RunningSum:
 
     @property
     def total(self) -> MaskedSum:
-        """What has been added so far; its arrays are these, and change when more is added."""
+        """The sum so far.
+
+        It shares its arrays with this object, so they change when more is added.
+        """
         return MaskedSum(
             self._layouts,
             self._sums if self._count else {},
@@ -185,7 +188,7 @@ class RunningSum:
         self._count_in({width: weight}, dict.fromkeys(rows, weight), 1)
 
     def merge(self, other: MaskedSum) -> None:
-        """Add another sum; raises AggregationError, and nothing is added, on overflow."""
+        """Add another sum. Raises AggregationError on overflow, and adds nothing."""
         if not other.count:
             return
         self._bound = _bound_of(self._bound, other.bound)
@@ -197,9 +200,9 @@ class RunningSum:
     def _addends(
         self, sub_params: Params, width: float, *, apart: bool
     ) -> list[tuple[str, NDArray, Int64]]:
-        """Return what is to be added to what, by name; refuses what has another shape.
+        """Return (name, values, where to add them). Raises AggregationError for another shape.
 
-        ``apart``: tensor by tensor, as BatchNorm needs, of which only some rows are added.
+        ``apart`` keeps tensors separate, as BatchNorm needs: only some of its rows are added.
         """
         places = self._places_of(width)
         for name, value in sub_params.items():
@@ -208,7 +211,7 @@ class RunningSum:
                 raise AggregationError(f"{shape}, not that of width {width:g}")
         if apart or width < 1.0 or self._whole.size > _SMALL:
             return [(name, value, places[name]) for name, value in sub_params.items()]
-        # As one: tensor by tensor a small network would cost more in calls than in sums.
+        # As one array: tensor by tensor, a small network would cost more in calls than in sums.
         values = np.concatenate([sub_params[name].ravel() for name in self._layouts])
         return [("a tensor", values, self._whole)]
 
@@ -257,7 +260,7 @@ def _inside(sums: Int64, prefix: tuple[slice, ...]) -> Int64:
 
 
 def _largest_of(addends: Params, sub_params: Params) -> float:
-    """Return the largest magnitude of ``addends``; refuses, by its name, what cannot be summed."""
+    """Return the largest magnitude. Raises AggregationError, with its name, for a bad tensor."""
     largest = [_magnitude(value) for value in addends.values()]
     # Written so that it also refuses NaN, for which every comparison is false.
     if not all(value < _LARGEST for value in largest):
@@ -271,10 +274,10 @@ def _magnitude(value: NDArray) -> float:
 
 
 def _add_fixed(sums: Int64, value: NDArray, weight: int) -> None:
-    """Add ``weight * value`` to the integers ``sums``, a block of rows after the other.
+    """Add ``weight * value`` to the integers ``sums``, one block of rows after the other.
 
-    Blocks whose floats and integers stay in the processor's cache: three times as fast as whole
-    tensors of two million entries.
+    Floats and integers of a block stay in the processor's cache. That is three times as fast as
+    whole tensors of two million entries.
     """
     if not value.ndim:
         sums, value = sums.reshape(1), value.reshape(1)

@@ -1,4 +1,4 @@
-"""What one node brings to a round: a partial sum, and a line for each participant."""
+"""One node's part of a round: a partial sum, and a line for each participant."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from aequa_flwr.slim import Layouts, NDArray, Params, bn_rows_held, extract, is_
 
 @dataclass(frozen=True)
 class Trained:
-    """One participant's line of a round: the width it trained and the mean loss of it.
+    """One participant's line of a round: its width, its number of examples and its mean loss.
 
-    The one carrier of what participants report: a number that is added here travels to the
-    server, which finds it checked for being finite in the record's ``rounds[].reported``.
+    The one carrier of what participants report. A number added here travels to the server, is
+    checked to be finite, and arrives in ``rounds[].reported`` of the record.
     """
 
     name: str
@@ -25,10 +25,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class RoundPart:
-    """What a node returns of a round: one partial sum, and a line for each participant.
+    """What a node returns in a round: one partial sum, and a line for each participant.
 
-    ``refused`` maps a participant that could not be trained to the reason; it is not in the
-    sum. ``individual`` maps each that was trained to its own parameters of the width that was asked
+    ``refused`` maps a participant that could not be trained to the reason; it is not in the sum.
+    ``individual`` maps each trained participant to its own parameters at the width that was asked
     for, if any was.
     """
 
@@ -42,10 +42,11 @@ class RoundPart:
 def individual_part(
     sub_params: Params, layouts: Layouts, width: float, bn_rows: Collection[int]
 ) -> dict[str, NDArray]:
-    """Return what a participant has trained of its sub-model of ``width``.
+    """Return what one participant trained of the sub-model of ``width``.
 
-    Rounded to the step of the integers, as it comes out of a sum of one. ``bn_rows`` are the rows
-    of BatchNorm that it trained; unless that of ``width`` is among them, none is returned.
+    Values are rounded to the step of the integers, as in a sum of one participant. ``bn_rows`` are
+    the rows of BatchNorm that it trained. Unless the row of ``width`` is among them, no BatchNorm
+    tensor is returned.
     """
     trained = bn_rows_held(layouts, width) - 1 in bn_rows
     part = {

@@ -11,7 +11,8 @@ from aequa_flwr.allocation.objective import Floats, Objective, mean_over_varianc
 from aequa_flwr.seeding import rng_for
 
 SOLVERS = ("exact", "annealing")
-# From here on a number beside fractions looks like percent: no level of accuracy is as low as 5 %.
+# Beside fractions, a number of at least this looks like percent: no level of accuracy is as low as
+# 5 %.
 _PERCENT = 5.0
 # Squares and quotients of numbers in this range stay finite.
 _LARGEST, _SMALLEST_EPSILON = 1e100, 1e-100
@@ -21,10 +22,10 @@ _LARGEST, _SMALLEST_EPSILON = 1e100, 1e-100
 class Allocation:
     """Who gets which level; one entry per participant, in the order of the contributions.
 
-    ``index`` points into the levels as they were given. ``gain`` is the level's accuracy less
-    the contribution, in the unit of both. ``feasible`` is False for a participant whose
-    contribution is above every level; its gain is negative. ``cost`` is the objective over the
-    feasible participants, inf if there are none.
+    ``index`` points into the levels as they were given. ``gain`` is the level's accuracy minus the
+    contribution, in the unit of both. ``feasible`` is False for a participant whose contribution is
+    above every level; its gain is negative. ``cost`` is the objective over the feasible
+    participants, inf if there are none.
     """
 
     index: npt.NDArray[np.int64]
@@ -44,20 +45,19 @@ def allocate(
 ) -> Allocation:
     """Choose for every participant the level that makes all gains together high and even.
 
-    Minimises ``objective`` (equation 3 of the paper) over the gains ``u_i = a_i - c_i``,
-    subject to ``u_i >= 0``. ``contributions`` has one number per participant; ``levels`` has
-    the accuracy of every width, narrowest first, in the same unit, and need not rise with the
-    width: among levels of equal accuracy the narrowest is taken. Equal contributions get the
-    same level. A participant above every level gets the widest one and does not influence the
-    others.
+    Minimises ``objective`` (equation 3 of the paper) over the gains ``u_i = a_i - c_i``, subject to
+    ``u_i >= 0``. ``contributions`` has one number per participant. ``levels`` has the accuracy of
+    every width, narrowest first, in the same unit. It need not rise with the width: among levels of
+    equal accuracy the narrowest is taken. Equal contributions get the same level. A participant
+    above every level gets the widest one and does not influence the others.
 
-    ``epsilon`` is a variance: spreads of the gains far below its square root count as none.
-    The default, for fractions in [0, 1], is (0.001)^2: a tenth of a percentage point is what
-    one example in a thousand is worth, and the smallest spread that the paper reports. Towards
-    0 the mean gain hardly counts, towards infinity everybody gets the most accurate level.
+    ``epsilon`` is a variance: spreads of the gains far below its square root count as none. The
+    default, for fractions in [0, 1], is (0.001)^2. A tenth of a percentage point is what one
+    example in a thousand is worth, and the smallest spread that the paper reports. Towards 0 the
+    mean gain hardly counts, towards infinity everybody gets the most accurate level.
 
-    ``solver`` is "exact" (for which objectives: see ``exact.sweep``) or "annealing", the only
-    one that uses ``seed``. Raises ValueError that says what to change.
+    ``solver`` is "exact" (for which objectives: see ``exact.sweep``) or "annealing", the only one
+    that uses ``seed``. Raises ValueError that says what to change.
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, not {solver!r}")
@@ -85,9 +85,9 @@ def allocate(
 
 
 def _check_units(contributions: Floats, accuracies: Floats) -> None:
-    """Raise ValueError where one is in fractions and the other in percent, as far as one can see.
+    """Raise ValueError if one looks like fractions and the other like percent.
 
-    Percent are told from fractions only if all are: a contribution may well be above every level.
+    Numbers look like percent only if all do: a contribution may well be above every level.
     """
     for one, other, names in (
         (contributions, accuracies, ("contributions", "levels")),

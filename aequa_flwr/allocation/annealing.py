@@ -21,18 +21,17 @@ def anneal(
 ) -> npt.NDArray[np.int64]:
     """Return the position in ``levels`` that each participant gets; the best state visited.
 
-    ``levels`` are distinct accuracies, ascending; no contribution is above the last one. The
-    chain starts from random feasible levels. Step k draws one contribution and one of its
-    feasible levels, both uniformly, and takes it with probability
-    ``min(1, exp(-(f' - f) / T_k))``, ``T_k = 1 / log(k + k0)``. Participants of equal
-    contribution move together; a higher contribution may end at a lower level, as nothing
-    but the cost speaks against it.
+    ``levels`` are distinct accuracies, ascending; no contribution is above the last one. The chain
+    starts from random feasible levels. Step k draws one contribution and one of its feasible
+    levels, both uniformly, and takes it with probability ``min(1, exp(-(f' - f) / T_k))``, ``T_k =
+    1 / log(k + k0)``. Participants of equal contribution move together. A higher contribution may
+    end at a lower level, as only the cost speaks against it.
 
-    The paper's certainty of the optimum is for infinitely many steps. In practice T lies
-    between 1.5 and 0.07 whatever the scale of f. With 10 participants and epsilon 1e-6, f is
-    around -3e4 and the chain only descends: it ends in a local minimum near its start. With
-    3,597 one move changes f by less than T and the chain wanders: it reached -54 where the
-    optimum is -1742 (``benchmarks/allocation.py``).
+    The paper guarantees the optimum for infinitely many steps. In practice T lies between 1.5 and
+    0.07 whatever the scale of f. With 10 participants and epsilon 1e-6, f is around -3e4 and the
+    chain only descends: it ends in a local minimum near its start. With 3,597 one move changes f by
+    less than T and the chain wanders: it reached -54 where the optimum is -1742
+    (``benchmarks/allocation.py``).
     """
     distinct, member, count = np.unique(contributions, return_inverse=True, return_counts=True)
     size, steps = len(distinct), _STEPS_PER_CONTRIBUTION * len(distinct)

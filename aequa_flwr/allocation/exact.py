@@ -8,8 +8,8 @@ from aequa_flwr.allocation.objective import Floats, Objective
 Ints = npt.NDArray[np.int64]
 
 _ROUNDING = float(np.finfo(np.float64).eps)
-# Two to four passes settle every instance but flat ones, where thousands of candidates agree
-# to the last bits of a double and it matters to nobody which of them is taken.
+# Two to four passes settle every instance but flat ones, where thousands of candidates agree to the
+# last bits of a double and it does not matter which of them is taken.
 _MAX_PASSES = 16
 
 

@@ -1,4 +1,4 @@
-"""What everybody ends with: a fair allocation by accuracy or by width (paper, 4.2 and D.5)."""
+"""The level of each reward: a fair allocation by accuracy or by width (paper, 4.2 and D.5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ _LEAST_SHARE = 1e-3
 
 
 def shares_of_largest(contributions: Mapping[str, float]) -> dict[str, float]:
-    """Return contribution / largest, in [0.001, 1]; all 1 where nobody's is above 0.
+    """Return contribution / largest, in [0.001, 1]; all 1 if none is above 0.
 
-    Relative to the largest, because contributions of some methods are all far below 0.001: an
-    absolute bound would then make the free rider as good as the best.
+    Relative to the largest, because the contributions of some estimators are all far below 0.001.
+    An absolute bound would then make the free rider as good as the best.
     """
     largest = max(contributions.values(), default=0.0)
     if largest <= 0:
@@ -28,12 +28,12 @@ def shares_of_largest(contributions: Mapping[str, float]) -> dict[str, float]:
 class FairAllocation:
     """Chooses the level of each participant's reward, an index into ``ladder``.
 
-    ``by`` "accuracy" matches what a level reaches on the validation data with what participants
-    brought. ``comparable`` says that contributions are accuracies themselves; others are laid
-    along the curve: nothing is worth the least accurate level and the largest contribution the
-    most accurate one. ``by`` "width" needs no validation data: a level is worth its width, and a
-    contribution its share of the largest. ``curve_fit`` "isotonic" fits a rising curve through
-    the measured one first, which keeps the allocation from chasing the noise of a small
+    With ``by`` "accuracy", the accuracies of the levels on the validation data are matched with the
+    contributions. ``comparable`` says that contributions are accuracies themselves. Others are
+    mapped onto the curve: 0 to the least accurate level, the largest contribution to the most
+    accurate one. With ``by`` "width", no validation data is needed: a level is worth its width, and
+    a contribution its share of the largest. ``curve_fit`` "isotonic" first fits a rising curve
+    through the measured one, which keeps the allocation from chasing the noise of a small
     validation set.
     """
 
@@ -48,7 +48,10 @@ class FairAllocation:
     def levels(
         self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
     ) -> dict[str, int]:
-        """Return the levels; ``accuracies`` are those of the ladder, None if nobody measures."""
+        """Return the level of each participant.
+
+        ``accuracies`` are those of the ladder, None if the server cannot measure.
+        """
         worth = self._worth(accuracies)
         brought = dict(contributions)
         if self.by == "width" or not self.comparable:

@@ -1,4 +1,4 @@
-"""Whether the levels reach low enough for everybody to gain the same (paper, section 4.2)."""
+"""Whether the levels go low enough for everybody to gain the same (paper, section 4.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class Headroom:
     """How accurate the least accurate level is, and how accurate it may be at most.
 
-    Above ``needed`` the one who brought least gains more than the largest contributor whatever
-    it is given, and no allocation makes all gains alike.
+    Above ``needed``, the smallest contributor gains more than the largest one whatever it is given,
+    and no allocation makes all gains equal.
     """
 
     lowest: float
@@ -17,7 +17,7 @@ class Headroom:
 
     @property
     def is_enough(self) -> bool:
-        """Whether gains can be alike."""
+        """Whether all gains can be equal."""
         return self.lowest <= self.needed
 
 

@@ -1,4 +1,4 @@
-"""Print checks a line each: what is well, what will be wrong soon, what must be mended."""
+"""Run checks and print a line for each: ok, wrong soon, or wrong."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,10 +11,10 @@ from aequa_flwr.errors import UserError
 def print_checks(
     console: Console, checks: Iterable[Callable[[], str]], *, only_problems: bool = False
 ) -> int:
-    """Run ``checks`` and print what they say; returns 1 if anything must be mended.
+    """Run ``checks`` and print a line for each; return 1 if anything must be fixed, else 0.
 
-    A check returns what is well, raises DueSoon for what will be wrong soon, and UserError for
-    what is wrong.
+    A check returns a sentence if all is well, raises DueSoon for what will be wrong soon, and
+    UserError for what is wrong.
     """
     problems = 0
     for check in checks:
@@ -29,7 +29,7 @@ def print_checks(
             console.print(f"{mark:<6} {text}", highlight=False, markup=False, soft_wrap=True)
     if not only_problems:
         console.print(
-            "Everything is in place." if not problems else f"{problems} thing(s) to mend.",
+            "Everything is in place." if not problems else f"{problems} problem(s) to fix.",
             highlight=False,
         )
     return 1 if problems else 0

@@ -1,4 +1,4 @@
-"""Parse, run one command, turn every error into a sentence and an exit code."""
+"""Parse the command line, run one command, and turn errors into a sentence and an exit code."""
 
 import argparse
 import os
@@ -15,28 +15,28 @@ import aequa_flwr
 from aequa_flwr.errors import STOP_SIGNALS, UserError
 from aequa_flwr.options import IMPORT_PATH
 
-# A command, the module that describes and runs it, and its line in the list of commands. Only the
-# module of the command that is run is imported: torch alone takes seconds.
+# From a command to the module that describes and runs it, and its line in the list of commands.
+# Only the module of the command that runs is imported: torch alone takes seconds.
 _COMMANDS = {
     "run": ("run", "simulate a federation on this machine and reward its participants"),
-    "watch": ("watch", "follow a run that is under way, wherever it was started"),
-    "report": ("report", "show the result of a run, or write it as a page, table or picture"),
+    "watch": ("watch", "follow a run in progress, whoever started it"),
+    "report": ("report", "show the result of a run, or write it to a file"),
     "compare": ("compare", "show runs side by side: methods, settings or seeds"),
     "reward": ("reward", "show a reward, or export it to onnx, torchscript or safetensors"),
-    "paper": ("paper", "run a grid of experiments, go on where it stopped"),
-    "deliver": ("deliver", "send the rewards of a run to those who were away when it ended"),
-    "data": ("data", "prepare a data set and say what is in it"),
+    "paper": ("paper", "run or resume a grid of experiments"),
+    "deliver": ("deliver", "send rewards to sites that were offline when the run ended"),
+    "data": ("data", "prepare a data set and describe it"),
     "networks": ("networks", "list the networks, or check your own"),
-    "federation": ("deploy", "write and check what a federation on real machines needs"),
-    "doctor": ("doctor", "say what is missing or wrong on this machine"),
+    "federation": ("deploy", "create and check the files of a federation on real machines"),
+    "doctor": ("doctor", "report what is missing or wrong on this machine"),
 }
 
 
 def run_command_line(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (0 well, 1 failed, 2 misused, 130 interrupted)."""
-    # A user's own network lies where the command was started; the run's processes inherit this.
+    """Run one command; return the exit code: 0 success, 1 failure, 2 usage error, 130 interrupt."""
+    # User-defined code is found where the command was started; the run's processes inherit this.
     os.environ.setdefault(IMPORT_PATH, str(Path.cwd()))
-    # Every way to be stopped leaves as little behind as Ctrl-C.
+    # Handle every stop signal like Ctrl-C, which leaves nothing behind.
     for stop in STOP_SIGNALS:
         signal.signal(stop, _interrupt)
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -66,7 +66,7 @@ def _complain(text: str) -> None:
 
 
 def make_parser(described: Collection[str] = tuple(_COMMANDS)) -> argparse.ArgumentParser:
-    """Return the parser of the command line; only ``described`` commands know their options."""
+    """Return the parser of the command line; only ``described`` commands have their options."""
     parser = argparse.ArgumentParser(
         prog="aequa", description="Fair rewards in federated learning, on Flower."
     )

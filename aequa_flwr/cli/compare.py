@@ -30,23 +30,23 @@ _FORMATS: dict[str, Callable[[_Runs], str]] = {
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "Show runs side by side. Runs that differ by their seed only also get their mean and "
+        "Show runs side by side. Runs that differ only in their seed also get their mean and "
         "standard deviation."
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folders of runs")
     parser.add_argument(
-        "--format", choices=tuple(_FORMATS), help="print it in this form instead (csv: unrounded)"
+        "--format", choices=tuple(_FORMATS), help="print it in this format (csv: not rounded)"
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write that to FILE instead")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write it to FILE instead")
     parser.set_defaults(command=compare_command)
 
 
 def compare_command(options: argparse.Namespace, console: Console) -> int:
-    """Print or write the comparison; returns the exit code."""
+    """Print or write the comparison; return the exit code."""
     if len(options.runs) < 2:
-        raise UsageError("One run alone cannot be compared; give two or more.")
+        raise UsageError("There is nothing to compare; give two or more runs.")
     if options.output is not None and options.format is None:
         raise UsageError(f"--output needs a --format: one of {', '.join(_FORMATS)}.")
     places = [path.resolve() for path in options.runs]
@@ -62,20 +62,20 @@ def compare_command(options: argparse.Namespace, console: Console) -> int:
     if options.output is None:
         print(text, end="")
         return 0
-    # A name may hold half a character, which no file can.
+    # A name may hold a lone surrogate, which UTF-8 cannot encode.
     write_whole(options.output, text.encode("utf-8", "replace"))
     console.print(str(options.output), highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Return the names of the folders, or the whole paths where two have the same name."""
+    """Return the names of the folders, or their whole paths if two have the same name."""
     names = [path.absolute().name for path in paths]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
 def _show(console: Console, compared: Comparison) -> None:
-    # Names are text, not rich's markup. Bold alone is lost in a file.
+    # Names are text, not rich markup. The asterisk is for files, where bold is lost.
     rows = [
         [
             Text(f"{cell} *", style="bold") if j in row.best else Text(cell)
@@ -108,14 +108,14 @@ def _runs_as_columns(compared: Comparison, rows: Sequence[Sequence[Text]]) -> Ta
 
 def _empty_table(columns: Sequence[str], num_words: int) -> Table:
     """Return a table whose first columns are words and the others numbers."""
-    # Without vertical rules there is room for a column more.
+    # Without vertical rules there is room for one more column.
     table = Table(*map(escape, columns), highlight=False, box=box.SIMPLE, pad_edge=False)
     for i, column in enumerate(table.columns):
-        column.overflow = "fold"  # a name cut short names nobody
+        column.overflow = "fold"  # a truncated name would be ambiguous
         column.justify = "right" if i >= num_words else "left"
     return table
 
 
 def _width(console: Console, table: Table) -> int:
-    """Return how wide the table is with nothing broken."""
+    """Return the width of the table without line breaks."""
     return console.measure(table, options=console.options.update(max_width=10_000)).maximum

@@ -1,4 +1,4 @@
-"""`aequa data`: prepare a data set and say what is in it; write the schema that sites share."""
+"""`aequa data`: prepare and describe a data set, and write the schema that sites share."""
 
 import argparse
 from collections.abc import Iterator
@@ -14,29 +14,29 @@ from aequa_flwr.deployment import ProgressView
 from aequa_flwr.errors import UserError
 from aequa_flwr.settings import DATASETS, RunConfig
 
-# Beyond this many classes the table would say less than its last line.
+# More classes than this are summed up in one row.
 _MOST_CLASSES = 20
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "Decode a data set into the cache, where every run finds it, and say what is in it. "
-        "With --schema also write what all sites of a federation must agree on: classes, "
-        "form of the examples, normalisation, vocabulary."
+        "Decode a data set into the cache that all runs use, and describe it. With --schema, also "
+        "write what all sites of a federation must agree on: classes, form of the examples, "
+        "normalisation, vocabulary."
     )
     add = parser.add_argument
     add("--dataset", required=True, help=f"one of {', '.join(DATASETS)}")
-    add("--data-dir", default="", help="folder that holds the data set; for your own also a file")
+    add("--data-dir", default="", help="folder that holds the data set, or your own file")
     add("--cache-dir", default="", help="folder of prepared data sets")
-    add("--download", action="store_true", help="fetch the data set if it is missing")
+    add("--download", action="store_true", help="download the data set if missing")
     add("--max-length", default="60", help="longest text in words (default 60)")
-    add("--schema", type=Path, help="file to write the schema to; must not exist")
+    add("--schema", type=Path, help="new file to write the schema to")
     parser.set_defaults(command=data_command)
 
 
 def data_command(options: argparse.Namespace, console: Console) -> int:
-    """Prepare and print; returns the exit code."""
+    """Prepare and describe the data set; return the exit code."""
     if options.schema is not None and options.schema.exists():
         raise UserError(f"{options.schema} exists already; choose another file for --schema.")
     spec = RunConfig.parse(
@@ -55,7 +55,7 @@ def data_command(options: argparse.Namespace, console: Console) -> int:
     for line in _facts(dataset):
         _print(console, line)
     if isinstance(dataset.train.x, np.memmap) or isinstance(dataset.test.x, np.memmap):
-        _print(console, f"Prepared data is kept in {cache_folder(spec.cache_dir)}.")
+        _print(console, f"The prepared data is in {cache_folder(spec.cache_dir)}.")
     if options.schema is not None:
         save_schema(options.schema, dataset.schema)
         _print(console, f"The schema is in {options.schema}.")
@@ -74,7 +74,7 @@ def _class_table(dataset: Dataset) -> Table:
     table.add_column("Training", justify="right")
     table.add_column("Test", justify="right")
     for name, *numbers in zip(classes[:_MOST_CLASSES], *counts, strict=False):
-        # Names are text, not rich's markup.
+        # Names are text, not rich markup.
         table.add_row(Text(name), *(f"{number:,}" for number in numbers))
     if len(classes) > _MOST_CLASSES:
         rest = (f"{int(count[_MOST_CLASSES:].sum()):,}" for count in counts)
@@ -87,12 +87,15 @@ def _class_table(dataset: Dataset) -> Table:
 def _facts(dataset: Dataset) -> Iterator[str]:
     schema = dataset.schema
     if schema.kind == "tokens":
-        yield f"Texts of up to {schema.shape[0]} words; {len(schema.vocabulary):,} words are known."
+        yield (
+            f"Texts have up to {schema.shape[0]} words; the vocabulary has "
+            f"{len(schema.vocabulary):,} words."
+        )
     else:
         yield f"Examples are {schema.kind} of shape {schema.shape}{_normalisation(schema)}."
     if dataset.train.groups is not None:
         groups = len(np.unique(dataset.train.groups))
-        yield f"{groups:,} groups made the training examples; the partition natural keeps them."
+        yield f"The training examples come from {groups:,} groups; see --partition natural."
     counts = np.bincount(dataset.train.y, minlength=schema.num_classes)
     empty = [name for name, count in zip(schema.classes, counts, strict=True) if not count]
     if empty and len(dataset.train):

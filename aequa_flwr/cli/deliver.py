@@ -1,4 +1,4 @@
-"""`aequa deliver`: rewards of a finished run go to those who were away when it ended."""
+"""`aequa deliver`: send the rewards of a finished run to sites that were offline at its end."""
 
 import argparse
 from pathlib import Path
@@ -12,13 +12,13 @@ from aequa_flwr.settings import RunConfig
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "Send every reward that still lies in the folder of a run on a real federation to its "
-        "participant's own node, and to no other, and remove it here once it is stored there. "
-        "Run it on the server's machine."
+        "Send the rewards that are still in the folder of a deployed run to the nodes of their "
+        "participants. A reward is removed here once its node has stored it. Run this on the "
+        "server's machine."
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run folder")
     parser.add_argument(
         "--connection", required=True, help="name of the SuperLink in Flower's configuration"
     )
@@ -27,16 +27,16 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def deliver_command(options: argparse.Namespace, console: Console) -> int:
-    """Deliver what is left; returns the exit code."""
+    """Deliver the remaining rewards; return the exit code."""
     run = options.run.expanduser().absolute()
     record = load_record(run)
     if not (run / ROSTER_FILE).exists():
-        raise UserError(f"{run} is a simulation's; its rewards are in {run / REWARDS_FOLDER}.")
+        raise UserError(f"{run} is a simulation; its rewards are in {run / REWARDS_FOLDER}.")
     waiting = _waiting(run)
     if not waiting:
-        raise UserError(f"No reward of {run} is left to deliver.")
+        raise UserError(f"All rewards of {run} have been delivered.")
     config = RunConfig.parse(
-        # The server needs none of its data for this, and a config has to name some.
+        # The server needs no data for this, but the settings must name some.
         {**record.config, "data-dir": str(run), "deliver": str(run), "join-timeout-s": options.wait}
     )
     with ProgressView(console) as view:

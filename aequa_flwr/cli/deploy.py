@@ -1,4 +1,4 @@
-"""`aequa federation`: what the operator of a real federation needs, written and checked."""
+"""`aequa federation`: create and check the files of a federation on real machines."""
 
 import argparse
 from pathlib import Path
@@ -17,14 +17,14 @@ from aequa_flwr.deployment import (
     renew_certificate,
 )
 
-# A bit more than a year: what browsers, too, accept at most.
+# A little more than a year, the most that browsers accept.
 _DAYS = 397
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "Write and check certificates, keys, commands and services of a federation."
+        "Create and check the certificates, keys, commands and services of a federation."
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_init(actions)
@@ -36,7 +36,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def _add_init(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     init = actions.add_parser(
         "init",
-        help="write the folder of a new federation",
+        help="create the folder of a new federation",
         description=(
             "Write a folder with a certificate authority, the server's certificate, a key pair "
             "for each site, start scripts and systemd units for every machine, and a README with "
@@ -50,7 +50,7 @@ def _add_init(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         action="append",
         required=True,
         metavar="NAME",
-        help="the server's host name or IP address; several with commas, sites use the first",
+        help="the server's host names or IP addresses, separated by commas; sites use the first",
     )
     init.add_argument("--port", type=int, default=8000, help="the server's port (default 8000)")
     _add_days(init)
@@ -65,14 +65,14 @@ def _add_add_site(actions: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _add_check(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    check = actions.add_parser("check", help="say what is wrong or expires soon, in sentences")
-    _add_folder(check, "the federation's folder, or the copy of server/ or sites/NAME/ here")
+    check = actions.add_parser("check", help="report what is wrong or expires soon")
+    _add_folder(check, "the federation's folder, or a copy of its server/ or sites/NAME/")
     check.add_argument("--site", metavar="NAME", help="only the files of this site")
     check.add_argument("--connect", action="store_true", help="also connect to the server")
     check.add_argument(
         "--starting",
         action="store_true",
-        help="as the start scripts do: say only what is wrong; the server may come later",
+        help="as in the start scripts: report only problems; the server need not be up",
     )
     check.set_defaults(command=_check_command)
 
@@ -80,16 +80,20 @@ def _add_check(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def _add_renew(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     renew = actions.add_parser(
         "renew",
-        help="make a new server certificate from the same CA",
+        help="issue a new server certificate from the same CA",
         description=(
-            "Make a new server certificate from the same CA and for the same key: the sites need "
-            "nothing new. server/server.pem is replaced, the one file that ever is; the old one "
-            "is kept beside it as server.pem.old."
+            "Issue a new server certificate from the same CA for the same key; the sites need "
+            "nothing new. server/server.pem is replaced, and the old one is kept beside it as "
+            "server.pem.old. No other file is ever replaced."
         ),
     )
     _add_folder(renew)
     renew.add_argument(
-        "--host", action="append", default=[], metavar="NAME", help="other hosts than before"
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="new hosts, instead of the previous ones",
     )
     _add_days(renew)
     renew.set_defaults(command=_renew_command)
@@ -119,8 +123,8 @@ def _init_command(options: argparse.Namespace, console: Console) -> int:
     plan = Plan(parse_hosts(options.host), options.port)
     sites = parse_sites(options.sites)
     init_federation(folder, plan, sites, options.days)
-    _say(console, f"{folder} holds a federation at {plan.address} with {_counted(sites)}.")
-    _say(console, f"The steps are in {folder / 'README.md'}.")
+    _say(console, f"Created a federation at {plan.address} with {_counted(sites)} in {folder}.")
+    _say(console, f"The next steps are in {folder / 'README.md'}.")
     return 0
 
 
@@ -128,8 +132,8 @@ def _add_site_command(options: argparse.Namespace, console: Console) -> int:
     folder, sites = _folder(options), parse_sites(options.sites)
     add_sites(folder, sites)
     register = folder / "operator" / "register-sites.sh"
-    _say(console, f"{folder / 'sites'} has {_counted(sites)} more: {', '.join(sites)}.")
-    _say(console, f"Register with `{register} {' '.join(sites)}`, then hand each its folder.")
+    _say(console, f"Added {_counted(sites)} to {folder / 'sites'}: {', '.join(sites)}.")
+    _say(console, f"Register with `{register} {' '.join(sites)}`, then give each its folder.")
     return 0
 
 
@@ -151,7 +155,7 @@ def _renew_command(options: argparse.Namespace, console: Console) -> int:
 
 
 def _folder(options: argparse.Namespace) -> Path:
-    # Whole, because Flower wants the whole path of the CA's certificate.
+    # Absolute, because Flower requires an absolute path of the CA's certificate.
     folder: Path = options.folder.expanduser().absolute()
     return folder
 

@@ -1,4 +1,4 @@
-"""`aequa doctor`: what is missing or wrong on this machine, in sentences."""
+"""`aequa doctor`: report what is missing or wrong on this machine."""
 
 import argparse
 import os
@@ -23,17 +23,17 @@ _NEEDS_MEMORY, _NEEDS_DISK = 2 * _GIB, 1 * _GIB
 
 
 class Problem(UserError):  # noqa: N818 - what a check raises is a finding, not a malfunction
-    """Something wrong; its text says what to do."""
+    """Something that must be fixed; the text says how."""
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.add_argument("--data-dir", help="also look for data sets in this folder")
     parser.set_defaults(command=doctor_command)
 
 
 def doctor_command(options: argparse.Namespace, console: Console) -> int:
-    """Print a line for each check; returns 1 if anything must be mended."""
+    """Print a line for each check; return 1 if anything must be fixed, else 0."""
     checks: list[Callable[[], str]] = [
         _python,
         _flower,
@@ -82,7 +82,7 @@ def _torch() -> str:
     if torch.cuda.is_available():
         names = {torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())}
         return f"torch is {torch.__version__} and trains on CUDA ({', '.join(sorted(names))})."
-    where = "MPS" if torch.backends.mps.is_available() else "the CPU, as it finds no GPU"
+    where = "MPS" if torch.backends.mps.is_available() else "the CPU, because it finds no GPU"
     return f"torch is {torch.__version__} and trains on {where}."
 
 
@@ -94,8 +94,8 @@ def _memory() -> str:
     available = psutil.virtual_memory().available
     if available < _NEEDS_MEMORY:
         raise Problem(
-            f"Only {available / _GIB:.1f} GiB of memory are free; a run needs about "
-            f"{_NEEDS_MEMORY / _GIB:.0f}: close other programs or use --workers 1."
+            f"Only {available / _GIB:.1f} GiB of memory are free, but a run needs about "
+            f"{_NEEDS_MEMORY / _GIB:.0f} GiB; close other programs or use --workers 1."
         )
     return f"{available / _GIB:.1f} GiB of memory are free."
 
@@ -109,7 +109,7 @@ def _disk() -> str:
         raise Problem(f"{folder} cannot be written ({error.strerror}); set TMPDIR.") from None
     free = shutil.disk_usage(folder).free
     if free < _NEEDS_DISK:
-        raise Problem(f"{folder} has {free / _GIB:.1f} GiB free; make room or set TMPDIR.")
+        raise Problem(f"{folder} has only {free / _GIB:.1f} GiB free; free some or set TMPDIR.")
     return f"{folder} can be written and has {free / _GIB:.0f} GiB free."
 
 
@@ -126,11 +126,11 @@ def _loopback() -> str:
 
 def _data(folder: Path) -> str:
     if not folder.is_dir():
-        raise Problem(f"The data directory {folder} is not a folder.")
+        raise Problem(f"--data-dir {folder} is not a folder; give the folder with the data sets.")
     found = found_in(str(folder))
     if not found:
         raise Problem(
-            f"{folder} holds none of the data sets; `aequa run --help` lists them, and "
+            f"{folder} has no data set that aequa knows; `aequa run --help` lists them, and "
             "`aequa data --dataset NAME --data-dir DIR` says what is missing."
         )
-    return f"{folder} holds {', '.join(found)}."
+    return f"{folder} has {', '.join(found)}."

@@ -1,4 +1,4 @@
-"""The runs of a grid: started as `aequa run` would be, watched, written down, stopped."""
+"""The runs of a grid: started with `aequa run`, followed, recorded and stopped."""
 
 import os
 import shutil
@@ -39,9 +39,10 @@ from aequa_flwr.server import CHECKPOINTS_FOLDER
 from aequa_flwr.settings import RunConfig
 
 _POLL_S = 0.2
-# A run stops its federation first, which is given 20 s.
+# A run first stops its own federation, which may take 20 s.
 _STOP_TIMEOUT_S = 60.0
-# In the environment of everything a run starts: its folder, by which leftovers are found.
+# An environment variable of every process that a run starts; it holds the run folder, by which
+# leftover processes are found.
 _MARK = "AEQUA_GRID_RUN"
 
 
@@ -54,32 +55,35 @@ class Place:
         self.runs = folder / "runs"
 
     def run(self, job: Job) -> Path:
-        """Return where the run's own folder is, or will be."""
+        """Return the run folder of ``job``, which may not exist yet."""
         return self.runs / job.folder_name
 
     def log(self, job: Job) -> Path:
-        """Return the file of what the run printed."""
+        """Return the file with the output of the run."""
         return self.folder / "logs" / f"{job.folder_name}.log"
 
     def standalone(self, group: str) -> Path:
-        """Return the folder of a record whose standalone accuracies others use."""
+        """Return the folder of the record whose standalone accuracies the ``group`` shares."""
         return self.folder / "standalone" / group
 
     def completed(self, job: Job) -> RunRecord | None:
-        """Return the record of a run that was completed there by this version."""
+        """Return the record of ``job`` if this version has completed it in this folder."""
         record = _load(self.run(job))
         if record is None or record.status != "completed" or run_key(record.config) != job.key:
             return None
         return record if record.versions.get("aequa-flwr") == __version__ else None
 
     def remove_models(self, job: Job) -> None:
-        """Remove a run's rewards and checkpoints: large, and nobody collects them from a grid."""
+        """Remove the rewards and checkpoints of a run, which are large and not used in a grid."""
         for name in (REWARDS_FOLDER, CHECKPOINTS_FOLDER):
             shutil.rmtree(self.run(job) / name, ignore_errors=True)
 
 
 class Board:
-    """The lines so far; on disk after each change. ``command`` is what their page says."""
+    """The lines of the results so far, written to disk after each change.
+
+    ``command`` is the command that the results page shows.
+    """
 
     def __init__(self, path: Path, grid: Grid, lines: Iterable[Line], *, command: str) -> None:
         self._path, self._command = path, command
@@ -88,33 +92,33 @@ class Board:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """In the order of the grid; first those of runs it does not plan."""
+        """All lines in the order of the grid; lines that are not in the grid come first."""
         return in_order(self._order, self._lines.values())
 
     def completed(self, job: Job) -> RunRecord | None:
-        """Return the record of a completed run, for whichever experiment it was run."""
+        """Return the record of ``job`` if it was completed, for any experiment."""
         found = (line.record for (_, key), line in self._lines.items() if key == job.key)
         return next((record for record in found if record.status == "completed"), None)
 
     def add(self, job: Job, record: RunRecord) -> None:
-        """Add the run's line for every experiment that wants it."""
+        """Add a line for every experiment that includes the run."""
         new = {(name, job.key): line_of(name, record) for name in job.experiments}
         if any(self._lines.get(pair) != line for pair, line in new.items()):
             self._lines |= new
             save_results(self._path, self.lines)
 
     def save_page(self) -> Path:
-        """Write the page of the lines so far, and return where it is."""
+        """Write the page of the results so far; return its path."""
         return save_page(self._path, self.lines, command=self._command)
 
 
 def tidy_up(place: Place, jobs: Iterable[Job], board: Board) -> list[Job]:
-    """Deal with what an earlier start left behind; returns the jobs that are to do.
+    """Stop the runs of an earlier start and clean up; return the jobs that are left to do.
 
-    A grid that was killed leaves its runs running. Those that were completed since are taken
-    over, all others begin again.
+    A grid that was killed leaves its runs running. Those that completed since then are kept, all
+    others start again.
     """
-    # A run needs the time to clean up behind itself.
+    # A run needs this time to clean up.
     stop_carriers(_MARK, lambda folder: Path(folder).parent == place.runs, _STOP_TIMEOUT_S)
     to_do = []
     for job in jobs:
@@ -130,7 +134,7 @@ def tidy_up(place: Place, jobs: Iterable[Job], board: Board) -> list[Job]:
 
 @dataclass
 class _Child:
-    """A run under way."""
+    """A run in progress."""
 
     job: Job
     process: "subprocess.Popen[bytes]"
@@ -139,9 +143,9 @@ class _Child:
 
 
 class GridRunner:
-    """Runs the jobs ``to_do`` of ``jobs``, ``at_once`` at a time, each line going to the board.
+    """Runs the jobs ``to_do`` out of ``jobs``, ``at_once`` at a time, and adds them to the board.
 
-    ``work`` says how much work each job to do is, by its key, in any unit.
+    ``work`` is the amount of work of each job in ``to_do`` by its key, in any unit.
     """
 
     def __init__(
@@ -167,7 +171,7 @@ class GridRunner:
         self._started = time.monotonic()
 
     def run(self) -> None:
-        """Return when every run has ended; on an error or a signal none is left running."""
+        """Run all jobs and return when all have ended; on an error or a signal, stop all runs."""
         try:
             while self._waiting or self._children:
                 self._start_some()
@@ -191,13 +195,13 @@ class GridRunner:
         folder, log = self._place.run(job), self._place.log(job)
         config = job.config
         if source is not None and job.alone is not None:
-            # A file of its own: the run that it comes from may have been cleared away.
+            # A copy, because the folder of the original run may have been removed.
             shared = self._place.standalone(job.alone)
             shared.mkdir(parents=True, exist_ok=True)
             save_record(shared, source)
             config = config.model_copy(update={"standalone_from": str(shared)})
         log.parent.mkdir(parents=True, exist_ok=True)
-        # -P: a file that lies where the grid was started must not be taken for one of Python's.
+        # -P: a file in the working directory must not shadow a module of Python.
         aequa = (sys.executable, "-P", "-m", "aequa_flwr.cli.main")
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -206,7 +210,7 @@ class GridRunner:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, _MARK: str(folder)},
-                start_new_session=True,  # Ctrl-C is ours to pass on
+                start_new_session=True,  # so that only we receive Ctrl-C, and pass it on
             )
         self._children.append(_Child(job, process, ProgressReader(folder)))
         self._view.say(f"{self._name(job)}: starting")
@@ -215,7 +219,7 @@ class GridRunner:
         return f"Run {job.number} of {len(self._jobs)}, {job.title}"
 
     def _look_at(self, child: _Child) -> None:
-        code = child.process.poll()  # before the progress, so that the last of it is read
+        code = child.process.poll()  # before the progress, so that no line is missed
         for progress in child.reader.new():
             child.fraction = max(child.fraction, progress.fraction)
             done = self._done + sum(c.fraction * self._work[c.job.key] for c in self._children)
@@ -228,7 +232,7 @@ class GridRunner:
         job = child.job
         self._children.remove(child)
         self._done += self._work[job.key]
-        if code < 0:  # killed, it could not stop its own processes
+        if code < 0:  # it was killed and could not stop its own processes
             stop_carriers(_MARK, lambda folder: Path(folder) == self._place.run(job))
         record = self._outcome(job, code)
         self._board.add(job, record)
@@ -240,7 +244,7 @@ class GridRunner:
         self._board.save_page()
 
     def _outcome(self, job: Job, code: int) -> RunRecord:
-        """Return the run's record; one that says failed unless everything really happened."""
+        """Return the record of the run, with the status failed unless the run completed."""
         record = _load(self._place.run(job))
         if record is not None and record.status == "completed" and code == 0:
             return record
@@ -259,12 +263,12 @@ class GridRunner:
                 child.process.poll() is None for child in self._children
             ):
                 time.sleep(_POLL_S)
-            # Those too that did not stop in time, or that were started as the signal came.
+            # Also those that did not stop in time, or were started when the signal came.
             stop_carriers(_MARK, lambda folder: Path(folder).parent == self._place.runs)
 
 
 def run_arguments(config: RunConfig, folder: Path, workers: int | None) -> list[str]:
-    """Return the command line of `aequa` that runs exactly ``config`` in ``folder``."""
+    """Return the arguments with which `aequa` runs exactly ``config`` in ``folder``."""
     arguments = ["run", "--output", str(folder)]
     if workers is not None:
         arguments += ["--workers", str(workers)]
@@ -282,7 +286,7 @@ def _load(folder: Path) -> RunRecord | None:
 
 
 def _last_words(log: Path) -> str:
-    """Return the sentence with which a command ended, if it did with one."""
+    """Return the error message with which a command ended; empty if there is none."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     words = [line for line in text.splitlines() if line.startswith("aequa: ")]
     return words[-1].removeprefix("aequa: ") if words else ""

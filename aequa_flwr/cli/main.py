@@ -1,11 +1,11 @@
-"""The entry point: light, so that Ctrl-C while everything else is imported is quiet too."""
+"""The entry point; it imports little, so that Ctrl-C during the other imports is quiet too."""
 
 import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (0 well, 1 failed, 2 misused, 130 interrupted)."""
+    """Run one command; return the exit code: 0 success, 1 failure, 2 usage error, 130 interrupt."""
     try:
         from aequa_flwr.cli.commands import run_command_line
 

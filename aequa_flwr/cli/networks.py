@@ -1,4 +1,4 @@
-"""`aequa networks`: what there is to choose from, and what each width of it costs."""
+"""`aequa networks`: the available networks, and what each costs at several widths."""
 
 import argparse
 import math
@@ -10,26 +10,30 @@ from aequa_flwr.data import Schema
 from aequa_flwr.errors import UsageError
 
 _WIDTHS = (0.25, 0.5, 0.75, 1.0)
-# The length of a text that costs are counted for.
+# The length of a text for which costs are counted.
 _WORDS_PER_TEXT = 20
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "List the networks with parameters, multiply-adds of one example and file size at "
-        "four widths, on the data that the paper uses them for. With NAME only that one; "
-        "your own (package.module:function) is put to the test first."
+        "List the networks with their parameters, multiply-adds per example and file size at "
+        "four widths, on the data that the paper uses them for. With NAME, list only that one; "
+        "a user-defined network (package.module:function) is tested first."
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a network, also your own")
-    parser.add_argument("--shape", help="of one example, e.g. 3,32,32 for images or 13 for numbers")
-    parser.add_argument("--classes", type=int, help="how many classes (default 10)")
-    parser.add_argument("--words", type=int, help="size of the vocabulary: the examples are text")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="a network, or package.module:function"
+    )
+    parser.add_argument(
+        "--shape", help="shape of an example, e.g. 3,32,32 for images or 13 for a table"
+    )
+    parser.add_argument("--classes", type=int, help="number of classes (default 10)")
+    parser.add_argument("--words", type=int, help="size of the vocabulary, for text")
     parser.set_defaults(command=networks_command)
 
 
 def networks_command(options: argparse.Namespace, console: Console) -> int:
-    """Print the table; returns the exit code."""
+    """Print the table; return the exit code."""
     from aequa_flwr.slim.networks import BUILDERS, HOMES, build_network, cost_at
 
     asked = _asked_schema(options)
@@ -60,7 +64,7 @@ def _asked_schema(options: argparse.Namespace) -> Schema | None:
         raise UsageError(f"--classes {num_classes} is not possible; use at least 2.")
     if options.words is not None:
         if options.shape is not None:
-            raise UsageError("--shape and --words exclude each other: --words is for text.")
+            raise UsageError("--shape and --words cannot be given together; --words is for text.")
         if options.words < 1:
             raise UsageError(f"--words {options.words} is not possible; use at least 1.")
         return Schema.texts(_WORDS_PER_TEXT, options.words, num_classes)
@@ -68,7 +72,7 @@ def _asked_schema(options: argparse.Namespace) -> Schema | None:
         shape = tuple(int(part) for part in (options.shape or "1,28,28").split(","))
     except ValueError:
         shape = ()
-    # A shape that needs gigabytes for one example is a typing error.
+    # A shape that needs gigabytes for one example is a typo.
     if not shape or min(shape) < 1 or math.prod(shape) > 10**8:
         raise UsageError(f"--shape {options.shape} cannot be read; write 3,32,32 or 13.")
     return Schema.numbered("images" if len(shape) == 3 else "numbers", shape, num_classes)

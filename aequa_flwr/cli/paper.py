@@ -1,4 +1,4 @@
-"""`aequa paper`: run a grid of experiments, go on where it stopped, keep one results file."""
+"""`aequa paper`: run or resume a grid of experiments, with one results file."""
 
 import argparse
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from aequa_flwr.data import Say
 from aequa_flwr.deployment import InterruptedRunError, ProgressView, duration
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.methods import Value
-from aequa_flwr.report import pearson_text, percent
+from aequa_flwr.report import pearson_text, percent, points
 from aequa_flwr.reproduction import (
     EXPERIMENTS,
     MACHINE,
@@ -42,34 +42,33 @@ from aequa_flwr.simulation import count_cores
 from aequa_flwr.slim.networks import cost_at
 from aequa_flwr.training import choose_compute
 
-# What a run takes with a worker: SuperLink, Ray, and two processes that hold torch.
+# The memory of a run with one worker: SuperLink, Ray, and two processes with torch.
 _MEMORY_OF_A_RUN = 3 * 2**30
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "Run every combination of settings that a TOML file plans, one after the other or "
-        "several at once. Start it again to go on after an interruption: finished runs are "
-        "not repeated, failed ones are. Runs share prepared data and standalone models. Exits "
-        "with 0 only if every run was completed."
+        "Run every combination of settings in a TOML file, one after the other or several at "
+        "once. Start the same command again to resume: finished runs are not repeated, failed "
+        "ones are. Runs share prepared data and standalone models. Exits with 0 only if every "
+        "run completed."
     )
     parser.epilog = (
         "The file has [[experiment]] tables with a name (one of "
-        f"{', '.join(EXPERIMENTS)}) and settings of `aequa run`; a list of values makes a run "
-        "of each. The output folder has results.jsonl, a line for each finished run; "
-        "results.md, its tables and figures with the paper's numbers beside ours, and "
-        "results/tables.csv, the tables in full precision; and runs/, "
-        "where every run has its folder as `aequa run` leaves it, but for its rewards: "
-        "they are large, and removed once the run's line is written."
+        f"{', '.join(EXPERIMENTS)}) and settings of `aequa run`. A list of values makes one run "
+        "per value. The output folder has results.jsonl with a line for each finished run, "
+        "results.md with tables and figures next to the paper's numbers, results/tables.csv with "
+        "the tables in full precision, and runs/ with the folder of every run. The rewards in "
+        "these are removed, because they are large."
     )
     add = parser.add_argument
-    add("grid", type=Path, metavar="GRID.toml", help="the file that plans the runs")
+    add("grid", type=Path, metavar="GRID.toml", help="the file with the planned runs")
     add("--output", type=Path, help="folder for the results (default paper/GRID)")
-    add("--results", type=Path, help="results file to go on with (default: in the output folder)")
+    add("--results", type=Path, help="results file to continue (default: in the output folder)")
     add("--data-dir", default="", help="folder that holds the data sets")
     add("--cache-dir", default="", help="folder of prepared data sets")
-    add("--download", action="store_true", help="fetch data sets that are missing")
+    add("--download", action="store_true", help="download missing data sets")
     add("--device", default="auto", help="auto (default), cpu, cuda or mps")
     add(
         "--at-once",
@@ -77,8 +76,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="runs at the same time (default 1); auto: as many as cores and memory allow",
     )
-    add("--dry-run", action="store_true", help="say what is done and what is to do, run nothing")
-    add("--page-only", action="store_true", help="write the page of the results, run nothing")
+    add("--dry-run", action="store_true", help="list finished and remaining runs; run nothing")
+    add("--page-only", action="store_true", help="only write the page of the results; run nothing")
     add(
         "--set",
         action="append",
@@ -90,15 +89,15 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def paper_command(options: argparse.Namespace, console: Console) -> int:
-    """Run the grid, or say what would be run; returns the exit code."""
+    """Run the grid, or show what would be run; return the exit code."""
     at_once = choose_at_once(options.at_once)
-    choose_compute(options.device, "float32")  # here, as no line of the file is to blame
+    choose_compute(options.device, "float32")  # here, so that no line of the file is blamed
     place = _place(options)
     command = f"aequa paper {options.grid} --data-dir DIR"
     if options.page_only:
         if not place.results.exists():
             raise UserError(
-                f"There is no results file {place.results}; run the grid first, or name another "
+                f"There is no results file {place.results}; run the grid first, or give another "
                 "with --results."
             )
         page = save_page(place.results, load_results(place.results), command=command)
@@ -113,7 +112,7 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
         _say_plan(console, jobs, place, checker)
         return 0
     with _alone_in(place.folder):
-        # Loaded again: until here another grid may have been at work.
+        # Loaded again, because another grid may have been running until now.
         board = Board(place.results, grid, load_results(place.results), command=command)
         to_do = tidy_up(place, jobs, board)
         with GridView(console) as grid_view:
@@ -136,7 +135,7 @@ def paper_command(options: argparse.Namespace, console: Console) -> int:
 def _place(options: argparse.Namespace) -> Place:
     folder = (options.output or Path("paper") / options.grid.stem).expanduser().resolve()
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--output {folder} is a file; name a folder.")
+        raise UsageError(f"--output {folder} is a file; give a folder.")
     if options.results is None:
         return Place(folder)
     results = options.results.expanduser().resolve()
@@ -152,17 +151,17 @@ def _run(runner: GridRunner, board: Board, jobs: Sequence[Job]) -> None:
         done = sum(board.completed(job) is not None for job in jobs)
         raise InterruptedRunError(
             f"Interrupted with {done} of {len(jobs)} runs completed; start the same command again "
-            "to go on."
+            "to resume."
         ) from None
 
 
 def choose_at_once(text: str) -> int:
-    """Return how many runs go on at the same time; raises UsageError."""
+    """Return the number of runs at the same time; raises UsageError if ``text`` is wrong."""
     if text == "auto":
         room = psutil.virtual_memory().available // _MEMORY_OF_A_RUN
         return int(max(1, min(count_cores(), room)))
     if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"--at-once {text} is not possible; use a number from 1 on, or auto.")
+        raise UsageError(f"--at-once {text} is not possible; use a number of at least 1, or auto.")
     return int(text)
 
 
@@ -171,7 +170,7 @@ def _machine(options: argparse.Namespace) -> dict[str, Value]:
     for key, value in read_pairs(options.set).items():
         if key not in MACHINE:
             raise UsageError(
-                f"--set {key} is not possible for a grid; write it into {options.grid}."
+                f"--set {key} is not possible for a grid; write the setting into {options.grid}."
             )
         values[key] = value
     values["device"] = options.device
@@ -189,9 +188,9 @@ def _completed_keys(lines: Iterable[Line]) -> set[str]:
 
 @dataclass
 class _Checker:
-    """Refuses runs that cannot be, and remembers how much work the others are.
+    """Refuses impossible runs, and remembers the amount of work of the others.
 
-    What is ``completed`` needs no check, nor the data for it.
+    ``completed`` runs are not checked, and their data is not needed.
     """
 
     say: Say
@@ -213,7 +212,10 @@ class _Checker:
         self.multiply_adds[key] = max(1, self._costs[kind])
 
     def passes(self, to_do: Sequence[Job], known: Collection[str]) -> dict[str, float]:
-        """Return how many passes over one example each job is; ``known`` groups are shared."""
+        """Return the work of each job in passes over one example.
+
+        ``known`` groups have standalone accuracies already.
+        """
         first = trains_alone(to_do, known)
         return {
             job.key: passes(job.config, self.num_examples[job.key], alone=job.key in first)
@@ -223,7 +225,7 @@ class _Checker:
     def work(
         self, jobs: Sequence[Job], to_do: Sequence[Job], lines: Sequence[Line]
     ) -> dict[str, float]:
-        """Return how long each job takes by the pace of earlier ones, or else by multiply-adds."""
+        """Return the work of each job: its time at the pace of earlier runs, or multiply-adds."""
         counts = self.passes(to_do, standalone_sources(jobs, lines))
         seconds = seconds_by_pace(jobs, lines, counts)
         adds = {key: count * self.multiply_adds[key] for key, count in counts.items()}
@@ -233,14 +235,14 @@ class _Checker:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep a second grid out of the folder; a killed process lets go of it."""
+    """Lock the folder against a second grid; a killed process releases the lock."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock", timeout=0):
             yield
     except Timeout:
         raise UserError(
-            f"Another `aequa paper` is at work in {folder}; wait for it, or choose another "
+            f"Another `aequa paper` is running in {folder}; wait for it, or choose another "
             "--output."
         ) from None
 
@@ -268,7 +270,7 @@ def _say_plan(console: Console, jobs: Sequence[Job], place: Place, checker: _Che
 
 
 def _say_results(console: Console, grid: Grid, lines: Sequence[Line], place: Place) -> None:
-    """Print a line for each run; raises UserError if some failed."""
+    """Print a line for each run; raises UserError if one failed."""
     records = {identity(line): line.record for line in lines}
     failed = []
     for planned in grid.runs:
@@ -293,7 +295,7 @@ def _result(record: RunRecord) -> str:
     return (
         f"accuracy {percent(measures.accuracy)}, "
         f"Pearson {pearson_text(measures.standalone_pearson)}, "
-        f"MCG {percent(measures.mcg, signed=True)}, CGS {percent(measures.cgs)}, "
+        f"MCG {points(measures.mcg)}, CGS {points(measures.cgs, signed=False)}, "
         f"{record.times.seconds / 60:.1f} min"
     )
 

@@ -1,4 +1,4 @@
-"""`aequa report`: the result of a run again, from its folder, in every form it has."""
+"""`aequa report`: show the result of a run, or write it to a file in one of several formats."""
 
 import argparse
 import webbrowser
@@ -30,12 +30,12 @@ _FORMATS: dict[str, Callable[[RunRecord], str | bytes]] = {
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "Show the result of a run. Without --format it is printed; with it a file is written to "
-        "the run's folder, from record.json alone, so also for runs of older versions."
+        "Show the result of a run, or write it to a file with --format. Only record.json is "
+        "needed, so this also works for runs of older versions."
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run folder")
     parser.add_argument(
         "--format",
         choices=tuple(_FORMATS),
@@ -45,7 +45,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         metavar="FILE",
-        help="where to write it (default: report.FORMAT in the run's folder; - prints it)",
+        help="where to write it (default: report.FORMAT in the run folder; - prints it)",
     )
     parser.add_argument(
         "--open", action="store_true", help="write the HTML page and open it in the browser"
@@ -54,22 +54,22 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "--personal",
         type=Path,
         metavar="DIR",
-        help="write a page for each participant to DIR that shows its own place and nothing of "
-        "the others, so that each can be sent its own; if a page is there already, none is written",
+        help="write a page for each participant to DIR that reveals nothing about the others; "
+        "existing pages are never overwritten",
     )
     parser.set_defaults(command=report_command)
 
 
 def report_command(options: argparse.Namespace, console: Console) -> int:
-    """Print or write the result; returns the exit code."""
+    """Print or write the result; return the exit code."""
     _check_options(options)
     record = load_record(options.run)
     folder = options.run if options.run.is_dir() else options.run.parent
     if options.personal is not None:
         if options.personal.is_file():
-            raise UserError(f"{options.personal} is a file; name a folder for the pages.")
+            raise UserError(f"--personal {options.personal} is a file; give a folder.")
         number = write_personal_pages(record, options.personal)
-        _say(console, f"{number:,} pages are in {options.personal}, one for each participant.")
+        _say(console, f"Wrote {number:,} pages to {options.personal}, one for each participant.")
     if options.format is not None or options.open:
         _write(record, folder, options, console)
     elif options.personal is None:
@@ -81,7 +81,7 @@ def _check_options(options: argparse.Namespace) -> None:
     if options.open and options.format not in (None, "html"):
         raise UsageError("--open shows the HTML page; leave --format out, or use --format html.")
     if options.open and options.output == "-":
-        raise UsageError("--open needs a file; give --output another name than -.")
+        raise UsageError("--open needs a file; give --output a file instead of -.")
     if options.output is not None and options.format is None and not options.open:
         raise UsageError(f"--output needs a --format: one of {', '.join(_FORMATS)}.")
     if options.output == "-" and options.format == "png":
@@ -95,7 +95,7 @@ def _write(record: RunRecord, folder: Path, options: argparse.Namespace, console
         print(content if isinstance(content, str) else "", end="")
         return
     path = Path(options.output) if options.output else folder / f"report.{form}"
-    # A name may hold half a character, which no file can.
+    # A name may hold a lone surrogate, which UTF-8 cannot encode.
     write_whole(path, content.encode("utf-8", "replace") if isinstance(content, str) else content)
     _say(console, f"{path}")
     if options.open and not webbrowser.open(path.absolute().as_uri()):
@@ -108,20 +108,20 @@ def _say(console: Console, text: str) -> None:
 
 
 def write_personal_pages(record: RunRecord, folder: Path) -> int:
-    """Write <participant>.html for each to ``folder``; returns how many.
+    """Write a page <participant>.html for each participant to ``folder``; return their number.
 
-    Raises UserError, and nothing is written, if a name cannot be a file's or a file is there.
+    Raises UserError, and writes nothing, if a name is not safe as a file name or a file exists.
     """
     paths: dict[str, Path] = {}
     for name in (p.name for p in record.participants):
         if not is_safe_name(name):
-            raise UserError(f"The name {name!r} cannot be a file's; names are {SAFE_CHARACTERS}.")
-        # Some file systems take A and a for the same.
+            raise UserError(f"The name {name!r} cannot be a file name; use {SAFE_CHARACTERS}.")
+        # Some file systems do not distinguish A from a.
         if name.casefold() in paths:
-            raise UserError(f"Two participants have {name} as their file's name; rename one.")
+            raise UserError(f"Two participants would have the file name {name}; rename one.")
         paths[name.casefold()] = folder / f"{name}.html"
     if not paths:
-        raise UserError("Nobody joined this run, so there is no page to write.")
+        raise UserError("No participant joined this run, so there is no page to write.")
     if there := next((path for path in paths.values() if path.exists()), None):
         raise UserError(f"{there} exists already; choose another folder, or remove it first.")
     folder.mkdir(parents=True, exist_ok=True)

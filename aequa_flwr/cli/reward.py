@@ -1,4 +1,4 @@
-"""`aequa reward`: what a reward is, and the same in forms that other programs read."""
+"""`aequa reward`: describe a reward, or export it for other programs."""
 
 import argparse
 import math
@@ -12,22 +12,22 @@ _MOST_CLASSES = 20
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     from aequa_flwr.rewards import FORMATS
 
-    parser.description = "Look at a reward, or write it in a form that other programs read."
+    parser.description = "Describe a reward, or export it for other programs."
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     reward = "the reward's folder, e.g. runs/my-run/rewards/participant-01, or its safetensors file"
 
-    show = commands.add_parser("show", help="say in plain words what a reward is")
+    show = commands.add_parser("show", help="describe a reward in plain words")
     show.add_argument("reward", type=Path, metavar="REWARD", help=reward)
     show.set_defaults(command=show_command)
 
-    export = commands.add_parser("export", help="write a reward for other programs")
+    export = commands.add_parser("export", help="export a reward for other programs")
     export.description = (
-        "Write a reward as one file for other programs, its card included: how an example becomes "
-        "an input, the classes, the participant's name. Before the file is kept, it is read back "
-        "and must give the same logits as the original on generated inputs. "
+        "Export a reward as one file that includes its card: how an example becomes an input, the "
+        "classes, the participant's name. The file is read back, and kept only if it gives the "
+        "same logits as the original on generated inputs. "
         + " ".join(f"{kind}: {form.good_for}." for kind, form in FORMATS.items())
     )
     export.add_argument("reward", type=Path, metavar="REWARD", help=reward)
@@ -36,13 +36,13 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="must not exist (default: the participant's name, in the current folder)",
+        help="new file (default: the participant's name, in the current folder)",
     )
     export.set_defaults(command=export_command)
 
 
 def export_command(options: argparse.Namespace, console: Console) -> int:
-    """Write the file; returns the exit code."""
+    """Export the reward; return the exit code."""
     from aequa_flwr.rewards import export_reward
 
     done = export_reward(options.reward, options.to, options.output)
@@ -55,7 +55,7 @@ def export_command(options: argparse.Namespace, console: Console) -> int:
 
 
 def show_command(options: argparse.Namespace, console: Console) -> int:
-    """Print the card; returns the exit code."""
+    """Print the card; return the exit code."""
     from aequa_flwr.rewards import load_card, load_reward
 
     card = load_card(options.reward)
@@ -65,7 +65,7 @@ def show_command(options: argparse.Namespace, console: Console) -> int:
         "Participant": card.participant,
         "Run": card.run or "unknown",
         "Data set": card.dataset,
-        "Width": f"{card.width:g} of the whole network",
+        "Width": f"{card.width:g} of the full network",
         "Accuracy": accuracy,
         "Parameters": f"{card.num_parameters:,}",
         "Takes": _takes(card.schema),
@@ -79,8 +79,8 @@ def show_command(options: argparse.Namespace, console: Console) -> int:
 
 def _takes(schema: Schema) -> str:
     if schema.kind == "tokens":
-        known = f"{len(schema.vocabulary):,} words are known"
-        return f"texts of up to {schema.shape[0]} words; {known}"
+        known = f"a vocabulary of {len(schema.vocabulary):,} words"
+        return f"texts of up to {schema.shape[0]} words, with {known}"
     if schema.kind == "images" and len(schema.shape) == 3:
         channels, height, width = schema.shape
         what = f"images of {height} x {width} pixels, {channels} channel{'s' * (channels > 1)}"

@@ -1,4 +1,4 @@
-"""`aequa run`: simulate a federation, watch it, and say truthfully how it ended."""
+"""`aequa run`: simulate a federation, or run on a real one, and report how it ended."""
 
 import argparse
 import shlex
@@ -11,7 +11,14 @@ from rich.console import Console
 from aequa_flwr.cli.show import show_record
 from aequa_flwr.contribution import ESTIMATORS
 from aequa_flwr.data import PARTITIONS
-from aequa_flwr.deployment import COMPLETED, ProgressView, check_end, choose_port, follow_connected
+from aequa_flwr.deployment import (
+    COMPLETED,
+    ProgressView,
+    check_commands,
+    check_end,
+    choose_port,
+    follow_connected,
+)
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.methods import METHODS, PARTICIPATIONS
 from aequa_flwr.results import (
@@ -27,27 +34,27 @@ from aequa_flwr.simulation import Wanted, check_memory, choose_size, run_on_ray
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "Simulate a federation on this machine: every participant's contribution is assessed, "
-        "one slimmable network is trained together, and each participant is given a "
-        "sub-network worth its contribution. Exits with 0 only if all of it happened."
+        "Simulate a federation on this machine. The contribution of every participant is "
+        "assessed, all train one slimmable network together, and each receives a sub-network "
+        "worth its contribution. Exits with 0 only if every stage completed."
     )
     parser.epilog = (
-        "Every other setting is reached with --set KEY=VALUE; the keys are: "
+        "Use --set KEY=VALUE for all other settings: "
         + ", ".join(sorted(key for key in _keys() if key not in _OPTIONS))
-        + ". Without an option the data set's own setting applies."
+        + ". Defaults depend on the data set."
     )
     add = parser.add_argument
     add("--method", help=f"one of {', '.join(METHODS)} (default aequa); others are baselines")
-    add("--dataset", help=f"one of {', '.join(DATASETS)} (default digits, which is embedded)")
-    add("--data-dir", help="folder that holds the data set; for your own also a file")
+    add("--dataset", help=f"one of {', '.join(DATASETS)} (default digits, which is built in)")
+    add("--data-dir", help="folder that holds the data set, or your own file")
     add("--cache-dir", help="folder of prepared data sets (default: the user's cache)")
-    add("--download", action="store_true", default=None, help="fetch the data set if it is missing")
+    add("--download", action="store_true", default=None, help="download the data set if missing")
     add("--partition", help="; ".join(form.text for form in PARTITIONS.values()))
-    add("--participants", help="how many participants (default 10)")
+    add("--participants", help="number of participants (default 10)")
     add("--network", help="one of `aequa networks`, or your own as package.module:function")
-    add("--rounds", help="how many rounds of training")
+    add("--rounds", help="number of rounds")
     add("--participation", help="; ".join(form.text for form in PARTICIPATIONS.values()))
     add(
         "--contribution",
@@ -55,9 +62,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
         "kind:key=value; or your own as package.module:Class",
     )
     add("--reward", help="post-training (default) or training-time")
-    add("--seed", help="the seed of everything random (default 1)")
+    add("--seed", help="seed of all random numbers (default 1)")
     add("--solver", help="how rewards are allocated: exact (default) or annealing")
-    add("--output", help="folder for the results, must not exist (default runs/DATASET-TIME)")
+    add("--output", help="new folder for the results (default runs/DATASET-TIME)")
     add("--device", help="auto (default), cpu, cuda or mps")
     add("--workers", type=int, help="training processes (default: one per core or GPU)")
     add("--workers-per-gpu", type=int, help="training processes that share a GPU (default 1)")
@@ -65,13 +72,13 @@ def describe(parser: argparse.ArgumentParser) -> None:
     add("--port", type=int, help="port of the local SuperLink (default: a free one)")
     add(
         "--connection",
-        help="run on the SuperLink of this name in Flower's configuration, with its real nodes, "
-        "instead of a simulation",
+        help="run on real nodes instead of a simulation: the name of a SuperLink in Flower's "
+        "configuration",
     )
     add(
         "--resume",
         metavar="RUN",
-        help="go on with the run in this folder, which was interrupted, from its last checkpoint",
+        help="resume the interrupted run in this folder from its last checkpoint",
     )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any other setting")
     parser.set_defaults(command=run_command)
@@ -102,19 +109,20 @@ def _keys() -> set[str]:
 
 
 def run_command(options: argparse.Namespace, console: Console) -> int:
-    """Run it; returns the exit code."""
+    """Run the federation and show its result; return the exit code."""
     config = _read_config(options) if options.resume is None else _resumed_config(options)
     check_settings(config)
     if config.resume:
         if options.connection is None and (Path(config.output) / ROSTER_FILE).exists():
             raise UserError(
-                f"The run in {config.output} is of a real federation; add --connection NAME, the "
-                "name of its SuperLink in Flower's configuration."
+                f"The run in {config.output} belongs to a real federation; add --connection NAME, "
+                "the name of its SuperLink in Flower's configuration."
             )
-        # What was shown already; for people only.
+        # It was shown already, and is for people only.
         (Path(config.output) / PROGRESS_FILE).unlink(missing_ok=True)
     if options.connection is not None:
         return _run_connected(config, options, console)
+    check_commands()
     check_trackers(tensorboard=config.tensorboard, tracker=config.tracker)
     wanted = Wanted(options.workers, options.nodes, options.workers_per_gpu)
     size = choose_size(config, wanted, lambda text: _say(console, text))
@@ -139,7 +147,7 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
             values[key] = given
     for key in ("data-dir", "cache-dir", "standalone-from", "roster", "output"):
         if values.get(key):
-            # Absolute: the run's processes work in a folder of their own.
+            # Absolute, because the run's processes have other working directories.
             values[key] = str(Path(str(values[key])).expanduser().absolute())
     config = RunConfig.parse(values)
     if config.output:
@@ -151,7 +159,7 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
 
 
 def _resumed_config(options: argparse.Namespace) -> RunConfig:
-    """Return the settings of the run that goes on; places and patience may have changed."""
+    """Return the settings of the run to resume; folders of data and timeouts may be new."""
     places = ("data-dir", "cache-dir")
     patience = read_pairs(options.set)
     given = {key: getattr(options, key.replace("-", "_")) for key in _OPTIONS}
@@ -159,8 +167,8 @@ def _resumed_config(options: argparse.Namespace) -> RunConfig:
     wrong += [f"--set {key}" for key in patience if key not in RunConfig.may_change()]
     if wrong:
         raise UsageError(
-            f"{wrong[0]} cannot be given with --resume: a run goes on with the settings it began "
-            f"with, but for {' and '.join(RunConfig.may_change())}; leave it out."
+            f"{wrong[0]} cannot be given with --resume; leave it out. A resumed run keeps its "
+            f"settings, except for {' and '.join(RunConfig.may_change())}."
         )
     path = Path(options.resume).expanduser().absolute()
     checkpoint = load_checkpoint(path)
@@ -177,7 +185,7 @@ def _resumed_config(options: argparse.Namespace) -> RunConfig:
 
 
 def read_pairs(pairs: Iterable[str]) -> dict[str, str]:
-    """Return what was given with --set; raises UsageError for what is no KEY=VALUE."""
+    """Return the values given with --set by key; raises UsageError if one is not KEY=VALUE."""
     values: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -193,12 +201,12 @@ def _refuse_existing(folder: Path) -> None:
 
 
 def _run_connected(config: RunConfig, options: argparse.Namespace, console: Console) -> int:
-    """Run on a federation that is up already; its server has the data and writes the folder."""
+    """Run on a running federation, whose server has the data and writes the run folder."""
     for name in ("workers", "workers-per-gpu", "nodes", "port"):
         if getattr(options, name.replace("-", "_")) is not None:
             raise UsageError(
-                f"--{name} is for a simulation, and --connection {options.connection} is a "
-                "federation that is up already; leave one of them out."
+                f"--{name} is for a simulation, but --connection {options.connection} is a real "
+                "federation; leave one of them out."
             )
     folder = Path(config.output)
     if not config.resume:
@@ -206,9 +214,9 @@ def _run_connected(config: RunConfig, options: argparse.Namespace, console: Cons
     with ProgressView(console) as view:
         status, log = follow_connected(config, options.connection, folder, view)
     if not folder.exists():
-        # Nothing of the record can be seen from here.
+        # The record is on another machine.
         if status == COMPLETED:
-            _say(console, f"Completed; the run's folder is {folder} on the server.")
+            _say(console, f"Completed; the run folder is {folder} on the server.")
             return 0
         raise UserError(f"The run ended as {status}; Flower's log is {log}.")
     check_end(folder, status, log, options.connection)
@@ -217,7 +225,7 @@ def _run_connected(config: RunConfig, options: argparse.Namespace, console: Cons
     if waiting:
         _say(
             console,
-            f"Not delivered yet, as they were away: the rewards of {', '.join(waiting)}. Send them "
+            f"Not delivered, because the site was offline: {', '.join(waiting)}. Deliver later "
             f"with `aequa deliver {shlex.quote(str(folder))} --connection {options.connection}`.",
         )
     return 0

@@ -75,12 +75,12 @@ def show_record(console: Console, record: RunRecord, folder: Path) -> None:
     if len(rows) > _MOST_ROWS:
         rest = f"{len(rows) - _MOST_ROWS:,} more participants are in the record and the report."
         console.print(rest, highlight=False)
-    console.print(_table(MEASURE_COLUMNS, measure_rows(record)))
+    console.print(_table(MEASURE_COLUMNS, measure_rows(record, spelled_out=True)))
     console.print(verdict(record), highlight=False, markup=False)
     if advice := about_headroom(record):
         console.print(advice, highlight=False, markup=False)
     if record.failures:
-        console.print(f"{len(record.failures)} failure(s) are in the record and the report.")
+        console.print(f"{len(record.failures)} failure(s); see the record or the report.")
     for label, name in (
         ("Record", RECORD_FILE),
         ("Rewards", REWARDS_FOLDER),

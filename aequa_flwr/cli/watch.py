@@ -1,4 +1,4 @@
-"""`aequa watch`: a run that another process writes, followed from its folder to its end."""
+"""`aequa watch`: follow a run of another process, by reading its folder."""
 
 import argparse
 import time
@@ -25,29 +25,29 @@ from aequa_flwr.results import (
 )
 
 _POLL_S = 0.5
-# Whoever started a run may still write down how it ended after its process is gone; Flower takes
-# about a minute to notice.
+# The command that started a run may still record how it ended after its process is gone; Flower
+# takes about a minute to notice.
 _GONE_FOR_S = 120.0
-# Without a process that can be seen from here; training alone on a large share takes a while.
+# For a process on another machine; standalone training on a large share takes a while.
 _QUIET_FOR_S = 600.0
-# Two clocks tell when a process began; an id is not used again so soon.
+# Two clocks may differ by this much; a process id is not reused so soon.
 _CLOCKS_DIFFER_S = 60.0
-# That many are told one by one; all are in the record.
+# This many are shown one by one; all are in the record.
 _MOST_FAILURES = 5
 
 
 class LeftAloneError(UserError):
-    """The user looks away; the run goes on."""
+    """The user stopped watching; the run continues."""
 
     exit_code = 130
 
 
 @dataclass(frozen=True)
 class Glance:
-    """What a look at a run's folder shows.
+    """What a run folder shows at one moment.
 
-    ``alive`` is whether the process that works on it is there, None where that cannot be seen
-    from here; ``quiet_s`` how long nothing was written, 0 before anything is.
+    ``alive`` is whether the process of the run is alive; None if that cannot be seen from this
+    machine. ``quiet_s`` is how long nothing was written; 0 before the first file.
     """
 
     record: RunRecord | None
@@ -56,19 +56,19 @@ class Glance:
 
     @property
     def is_over(self) -> bool:
-        """Whether the record is final; that of a run that is being resumed is not."""
+        """Whether the record is final; it is not while the run is being resumed."""
         if self.record is None or self.record.status == "running":
             return False
         return self.record.status == "completed" or self.alive is not True
 
     @property
     def is_dead(self) -> bool:
-        """Whether it stopped without a word."""
+        """Whether the process stopped without recording why."""
         return not self.is_over and self.alive is False and self.quiet_s > _GONE_FOR_S
 
 
 class Folder:
-    """Looks at a run's folder again and again; the record is read only where it is a new one."""
+    """A run folder to look at repeatedly; the record is read again only if it has changed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -76,8 +76,8 @@ class Folder:
         self._read: tuple[int, int] | None = None
 
     def look(self) -> Glance:
-        """Return what is there now; raises RecordError for a record that cannot be read."""
-        # The process first: what it wrote before it ended is then seen as well.
+        """Return what the folder shows now; raises RecordError if the record cannot be read."""
+        # The process first, so that everything it wrote before it ended is seen.
         alive = is_alive(self.path)
         file = self.path / RECORD_FILE
         try:
@@ -99,7 +99,7 @@ class Folder:
 
 
 def is_alive(folder: Path) -> bool | None:
-    """Return whether the process that works on a run is there; None where nobody can tell."""
+    """Return whether the process that works on a run is alive; None if it cannot be known."""
     worker = read_worker(folder)
     if worker is None or worker.place != this_place():
         return None
@@ -108,7 +108,7 @@ def is_alive(folder: Path) -> bool | None:
         process = psutil.Process(worker.pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        # A process that began later has only been given the same id.
+        # A process that started later is another one with the same id.
         return process.create_time() <= marked + _CLOCKS_DIFFER_S
     except psutil.AccessDenied:
         return True
@@ -119,20 +119,19 @@ def is_alive(folder: Path) -> bool | None:
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Say what the command does, and its options."""
+    """Add the command's description and options to ``parser``."""
     parser.description = (
-        "Show a run while it goes on, whoever started it: it reads what the run's server writes "
-        "into the folder, and waits where there is nothing yet. Ends with the run's result and "
-        "exits with 0 if it completed, 1 if it failed or its process is gone. Ctrl-C ends the "
-        "watching (130) and leaves the run alone."
+        "Follow a run in progress, whoever started it, by reading its folder; if there is "
+        "nothing yet, wait. Prints the result at the end. Exits with 0 if the run completed, 1 if "
+        "it failed or its process is gone. Ctrl-C (130) stops watching; the run continues."
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
-    parser.add_argument("--once", action="store_true", help="say where the run is now, and exit")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run folder")
+    parser.add_argument("--once", action="store_true", help="show the current state and exit")
     parser.set_defaults(command=watch_command)
 
 
 def watch_command(options: argparse.Namespace, console: Console) -> int:
-    """Follow the run; returns the exit code."""
+    """Follow the run; return the exit code."""
     folder = options.run.expanduser()
     _refuse_what_is_no_run(folder)
     if options.once:
@@ -141,16 +140,16 @@ def watch_command(options: argparse.Namespace, console: Console) -> int:
         with ProgressView(console) as view:
             record = _follow(Folder(folder), view)
     except KeyboardInterrupt:
-        raise LeftAloneError(f"No longer watching; the run in {folder} was left alone.") from None
+        raise LeftAloneError(f"Stopped watching; the run in {folder} continues.") from None
     return _tell_end(record, folder, console)
 
 
 def _refuse_what_is_no_run(folder: Path) -> None:
-    """A folder of other things will never hold a run; one that is empty or missing may."""
+    """Raise UserError for a folder of other files; an empty or missing folder may get a run."""
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise UserError(f"{folder} is a file; name the folder of a run.")
+        raise UserError(f"{folder} is a file; give the folder of a run.")
     there = [path.name for path in folder.iterdir()]
     ours = (RECORD_FILE, PROGRESS_FILE, RUNNING_FILE, "logs")
     if there and not any(name in there for name in ours):
@@ -158,13 +157,13 @@ def _refuse_what_is_no_run(folder: Path) -> None:
 
 
 def _follow(folder: Folder, view: ProgressView) -> RunRecord:
-    """Show the run until it ends; returns its record. Raises UserError if it died."""
+    """Show the run until it ends; return its record. Raises UserError if it died."""
     reader = ProgressReader(folder.path)
     teller = _Teller(view, folder.path)
     view.say(f"Waiting for a run in {folder.path}")
     while True:
         glance = folder.look()
-        # After the record: it is written last, so nothing is shown after the end.
+        # After the record, which is written last, so that no progress is missed at the end.
         for progress in reader.new():
             view.show(progress)
         teller.tell(glance)
@@ -175,7 +174,7 @@ def _follow(folder: Folder, view: ProgressView) -> RunRecord:
 
 
 class _Teller:
-    """Says once what there is to say beside the progress: what runs, failures, long silence."""
+    """Prints each thing besides the progress once: headline, failures, long silence."""
 
     def __init__(self, view: ProgressView, folder: Path) -> None:
         self._view = view
@@ -185,7 +184,7 @@ class _Teller:
         self._quiet = False
 
     def tell(self, glance: Glance) -> None:
-        """Say what is new."""
+        """Print what is new."""
         record = glance.record
         if record is not None and record.data is not None and not self._headed:
             self._headed = True
@@ -210,13 +209,13 @@ class _Teller:
 
 def _silence(glance: Glance) -> str:
     return (
-        f"Nothing was written for {duration(glance.quiet_s)}, and whether the run's process is "
-        "still there cannot be seen from here."
+        f"Nothing was written for {duration(glance.quiet_s)}. Whether the run's process is still "
+        "alive cannot be seen from this machine."
     )
 
 
 def headline(record: RunRecord, folder: Path) -> str:
-    """Return what a run is in one line."""
+    """Return one line that describes a run."""
     config = record.config
     what = f"{config.get('dataset')}, {config.get('network')}, {config.get('method')}"
     who = f"{config.get('participants')} participants, {config.get('rounds')} rounds"
@@ -226,7 +225,7 @@ def headline(record: RunRecord, folder: Path) -> str:
 def _refuse_dead(glance: Glance, folder: Path) -> None:
     if glance.is_dead:
         raise UserError(
-            f"The run in {folder} seems to be dead: its process is gone, and nothing was written "
+            f"The run in {folder} seems to be dead: its process is gone and nothing was written "
             f"for {duration(glance.quiet_s)}. {how_to_go_on(folder)}"
         )
 
@@ -255,9 +254,9 @@ def _tell_end(record: RunRecord, folder: Path, console: Console) -> int:
     if record.status == "completed":
         show_record(console, record, folder)
         return 0
-    # What failed cannot be resumed in every case, what was interrupted can.
+    # An interrupted run can always be resumed, a failed one not in every case.
     how = f" {how_to_go_on(folder)}" if record.status == "interrupted" else ""
-    reason = record.reason or "it does not say why."
+    reason = record.reason or "no reason is recorded."
     raise UserError(f"The run in {folder} {_ENDED[record.status]}: {reason}{how}")
 
 

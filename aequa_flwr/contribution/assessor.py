@@ -1,4 +1,4 @@
-"""From names and parameters to what an estimator is told, and back."""
+"""From names and parameters to the arrays that an estimator receives, and back."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -15,18 +15,18 @@ from aequa_flwr.contribution.estimator import (
 )
 from aequa_flwr.slim import Layouts, NDArray, Params, extract, is_switchable, stack_updates
 
-# (received sub-model, stacked updates) to what measures mixtures of them.
+# From (received sub-model, stacked updates) to a function that measures mixtures of them.
 Scorer = Callable[[Params, Mapping[str, NDArray]], Score]
-# How many mixtures are measured before people are told.
+# Progress is reported each time this many mixtures have been measured.
 _TELL_EVERY = 64
 
 
 @dataclass(frozen=True)
 class Assessor:
-    """An estimator among named participants.
+    """An estimator applied to named participants.
 
-    ``width`` is that of the assessed sub-model, the widest that everybody trains. ``scorer`` is
-    None where the server has no data.
+    ``width`` is that of the assessed sub-model, the widest that every participant trains.
+    ``scorer`` is None if the server has no validation data.
     """
 
     estimator: ContributionEstimator
@@ -38,7 +38,7 @@ class Assessor:
 
     @property
     def individual_width(self) -> float | None:
-        """The width at which every participant's own parameters are needed; None if at none."""
+        """The width of the individual sub-models that the estimator needs; None if none."""
         return self.width if self.estimator.needs.updates else None
 
     def begin(self, num_examples: Mapping[str, int], standalone: Mapping[str, float]) -> Ledger:
@@ -56,9 +56,9 @@ class Assessor:
     ) -> RoundEvidence:
         """Return what the server knows after a round.
 
-        ``received`` returns the full model that a participant started from. ``trained`` maps
-        everybody that was trained to its parameters of the assessed sub-model, which are empty
-        where nobody needs them. ``before`` are the contributions so far.
+        ``received`` returns the full model that a participant started from. ``trained`` maps each
+        trained participant to its parameters of the assessed sub-model, which are empty if nobody
+        needs them. ``before`` are the contributions so far.
         """
         present = [k for k, name in enumerate(num_examples) if name in trained]
         names = tuple(num_examples)
@@ -94,8 +94,8 @@ class Assessor:
     ) -> tuple[Ledger, int]:
         """Return the ledger after a round, and how many models were measured for it.
 
-        ``server`` is the server's full model before the round, which mixtures of updates are
-        measured on top of. ``on_scored`` is told how many have been measured so far.
+        ``server`` is the server's full model before the round, to which mixtures of updates are
+        added. ``on_scored`` is called with the number of models measured so far.
         """
         scored = [0]
         if self.scorer is not None and self.individual_width is not None:
@@ -107,7 +107,7 @@ class Assessor:
     def contributions(
         self, ledger: Ledger, names: Collection[str], of: Collection[str]
     ) -> dict[str, float]:
-        """Return the contributions of those in ``of`` about whom something can be said."""
+        """Return the contributions of those in ``of`` for whom one is known."""
         values = self.estimator.contributions(ledger)
         return {
             name: float(value)

@@ -1,4 +1,4 @@
-"""CGSV: how well an update points where the federation goes (cosine gradient Shapley value)."""
+"""CGSV (cosine gradient Shapley value): how well an update agrees with the sum of all."""
 
 from typing import ClassVar
 
@@ -19,31 +19,31 @@ _NO_DIVISION_BY_ZERO = 1e-7
 class Cgsv:
     """Reputations: moving averages of the cosine between an update and the sum of all updates.
 
-    Updates are brought to one length, so that a large one is worth no more than a small one, and
-    summed in proportion to the reputations so far. The ledger's ``r`` has an entry for each
+    Updates are scaled to one length, so that a large one is worth no more than a small one. They
+    are summed in proportion to the reputations so far. The ledger's ``r`` has an entry for each
     participant: 0 is never seen, and all sum to 1.
     """
 
     smoothing: float = Field(
-        default=0.95, ge=0.0, lt=1.0, description="how much of a reputation stays in a round"
+        default=0.95, ge=0.0, lt=1.0, description="weight of the earlier reputation in a round"
     )
-    # A cosine does not depend on it; with method = cgsv the sum itself is given back.
+    # A cosine does not depend on it, but with method = cgsv participants receive the sum itself.
     scale: float = Field(
-        default=0.5, gt=0.0, le=1e6, description="length that updates are brought to"
+        default=0.5, gt=0.0, le=1e6, description="length that updates are scaled to"
     )
 
-    # Updates of at least two: the direction of one alone is always the federation's.
+    # At least two updates: the direction of a single one is always that of the sum.
     needs: ClassVar[Needs] = Needs(updates=True, participants=2)
-    # Shares in [0, 1] that compare with each other only.
+    # Shares in [0, 1], comparable only with each other.
     unit: ClassVar[Unit] = "score"
     changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
-        """Nobody has been seen."""
+        """Return a ledger in which nobody has been seen."""
         return {"r": np.zeros(len(opening.num_examples))}
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Move the reputations of the present; a round of one says nothing."""
+        """Move the reputations of those present; a round of one says nothing."""
         present = evidence.present
         if len(present) < 2:
             return ledger
@@ -56,9 +56,10 @@ class Cgsv:
         return {"r": moved / moved.sum()}
 
     def pulls(self, reputations: Floats, num_examples: Floats, updates: Tensors) -> Floats:
-        """Return what each update is multiplied by in the sum of all.
+        """Return the factor of each update in the sum of all.
 
-        In proportion to the reputations so far, or to the examples where nobody has any.
+        It is proportional to the reputations so far, or to the numbers of examples if nobody has a
+        reputation, and scales each update to one length.
         """
         amounts = reputations if reputations.any() else num_examples
         weights = shares(np.ones((1, len(amounts))), amounts)[0]
@@ -66,12 +67,12 @@ class Cgsv:
         return pulls
 
     def _moved(self, so_far: Floats, before: Floats, phi: Floats) -> Floats:
-        """Return the reputations of the present, up to a common factor.
+        """Return the reputations of those present, up to a common factor.
 
-        A moving average that starts at 0 punishes who comes later for the memory that it lacks.
-        So a newcomer is measured by those who were here before: its reputation is to theirs as
-        its cosine to theirs, or, if all of the present are new, newcomers have the mean
-        reputation in the mean.
+        A moving average that starts at 0 would punish newcomers for their missing history. So
+        newcomers are compared with the known participants that are present: reputations relate as
+        cosines do. If all those present are new, their mean reputation is the mean of all
+        reputations so far.
         """
         smoothed = np.maximum(self.smoothing * before + (1.0 - self.smoothing) * phi, _LEAST)
         seen = before > 0.0
@@ -85,5 +86,5 @@ class Cgsv:
         return np.where(seen, smoothed, worth * rate)
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return the reputations; 0 for who was never seen."""
+        """Return the reputations; 0 for a participant that was never seen."""
         return ledger["r"]

@@ -1,4 +1,4 @@
-"""ComFedSV: the Shapley value as if everybody had been there in every round."""
+"""ComFedSV: the Shapley value as if all participants had been present in every round."""
 
 import math
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ from aequa_flwr.seeding import rng_for
 # Entries of the table of coalitions, 400 MB of doubles.
 _MOST_ENTRIES = 50_000_000
 _SWEEPS = 200
-# Of the root mean square: far less than ridge moves an entry.
+# Relative to the root mean square: far less than ridge moves an entry.
 _STANDS_STILL = 1e-4
 
 
@@ -39,14 +39,14 @@ _STANDS_STILL = 1e-4
 class ComFedSV:
     """What a participant adds on average, also in the rounds that it missed.
 
-    A coalition is worth by how much the received model plus the plain mean of its members'
+    The value of a coalition is how much the received model plus the plain mean of its members'
     updates lowers the loss. A table has a row for each round and a column for each coalition that
-    the Shapley formula asks for. What a round could not show, because somebody was absent, is
-    filled in, on the assumption that such a table has low rank.
+    the Shapley formula asks for. Entries that a round could not show, because somebody was absent,
+    are filled in, on the assumption that such a table has low rank.
 
-    The ledger: ``columns`` (C, N), 0 or 1 for who is in which coalition; ``utilities`` (rounds,
-    C), NaN where unknown; and unless all coalitions are columns ``orders`` (M, N) and
-    ``prefixes`` (M, N), the column that each order has reached at each step.
+    The ledger has ``columns`` (C, N), 0 or 1 for who is in which coalition, and ``utilities``
+    (rounds, C), NaN where unknown. Unless all coalitions are columns, it also has ``orders`` (M, N)
+    and ``prefixes`` (M, N), the column that each order has reached at each step.
     """
 
     rank: int = Field(
@@ -56,7 +56,7 @@ class ComFedSV:
         default=0.1,
         ge=1e-9,
         le=1e6,
-        description="how strongly what is filled in is drawn towards 0",
+        description="how strongly filled-in entries are drawn towards 0",
     )
     permutations: int = Field(
         default=0,
@@ -68,14 +68,14 @@ class ComFedSV:
         default=0, ge=0, le=12, description="most participants for which all coalitions are columns"
     )
 
-    # A round with everybody: a coalition that was never seen would count as worth nothing.
+    # A first round with everybody: a coalition that was never seen would count as worthless.
     needs: ClassVar[Needs] = Needs(updates=True, validation=True, everybody_first=True)
-    # A loss avoided, summed over rounds, that compares with others only; may be negative.
+    # A loss avoided, summed over rounds, comparable only with each other; may be negative.
     unit: ClassVar[Unit] = "score"
     changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
-        """Choose the coalitions, once for all rounds."""
+        """Return an empty table; its coalitions are chosen once for all rounds."""
         number = len(opening.num_examples)
         if number <= self.exact:
             return _table(range(1, 2**number), number)
@@ -103,7 +103,7 @@ class ComFedSV:
         return np.stack([rng.permutation(number) for _ in range(wanted)])
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Add a row: what the coalitions of the present are worth, NaN for the others."""
+        """Add a row: the values of the coalitions of those present, NaN for the others."""
         columns = ledger["columns"]
         absent = np.ones(columns.shape[1])
         absent[evidence.present] = 0.0
@@ -118,7 +118,7 @@ class ComFedSV:
 
     def contributions(self, ledger: Ledger) -> Floats:
         """Return the Shapley values of the completed table, summed over rounds; 0 before any."""
-        # The formula is linear: that of the sum is the sum of those of the rounds.
+        # The Shapley value is linear: that of the sum is the sum over the rounds.
         total = complete(ledger["utilities"], self.rank, self.ridge).sum(axis=0)
         if "orders" not in ledger:
             return exact_values(np.concatenate([[0.0], total]))
@@ -128,12 +128,12 @@ class ComFedSV:
 
 
 def complete(table: Floats, rank: int, ridge: float) -> Floats:
-    """Fill in the NaN of a table by alternating least squares; what is known stays untouched.
+    """Return the table with its NaN filled in by alternating least squares; known entries stay.
 
     Minimises ``sum over known (table - rows @ columns.T)^2 + ridge (|rows|^2 + |columns|^2)`` over
-    ``rank`` factors, of the table divided by the root mean square of what is known: so ridge
-    means the same whether losses fall by 1 or by 0.001. A row or column of which nothing is known
-    is filled with 0.
+    ``rank`` factors. The table is first divided by the root mean square of what is known, so that
+    ridge means the same whether losses fall by 1 or by 0.001. A row or column of which nothing is
+    known is filled with 0.
     """
     known = ~np.isnan(table)
     if known.all():
@@ -143,7 +143,7 @@ def complete(table: Floats, rank: int, ridge: float) -> Floats:
     if scale == 0.0:
         return filled
     scaled, mask = filled / scale, known.astype(np.float64)
-    # From the singular vectors of the table with 0 for what is unknown: no luck is involved.
+    # Start from the singular vectors of the table, with 0 for what is unknown: no luck is involved.
     _, sizes, right = np.linalg.svd(scaled, full_matrices=False)
     columns: Floats = (right[:rank] * np.sqrt(sizes[:rank, None])).T
     guess: Floats = np.zeros(table.shape)

@@ -1,4 +1,4 @@
-"""Data size: how many examples a participant says it has."""
+"""Data size: how many examples a participant reports."""
 
 from typing import ClassVar
 
@@ -9,25 +9,25 @@ from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, Ro
 
 @dataclass(frozen=True)
 class DataSize:
-    """The number of examples, as each participant reports it of itself.
+    """The number of examples that each participant reports.
 
     Nothing verifies it, and it says nothing about quality.
     """
 
-    # Nothing but the participants' word.
+    # Only what participants report.
     needs: ClassVar[Needs] = Needs()
     # A number of examples.
     unit: ClassVar[Unit] = "examples"
     changes: ClassVar[bool] = False
 
     def begin(self, opening: Opening) -> Ledger:
-        """Keep the numbers."""
+        """Return a ledger of the numbers of examples."""
         return {"examples": opening.num_examples}
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Nothing that happens in a round matters."""
+        """Return the ledger unchanged: rounds do not matter."""
         return ledger
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return the numbers themselves."""
+        """Return the numbers of examples."""
         return ledger["examples"]

@@ -9,15 +9,16 @@ import numpy.typing as npt
 
 from aequa_flwr.contribution.estimator import Floats, RoundEvidence
 
-# Some tensors of all updates, the present along the first axis. Vectors are never put together:
-# everything below is a sum over tensors, so that memory stays at one tensor in double precision.
+# Some tensors of all updates, with those present along the first axis. Vectors are never
+# concatenated: everything below is a sum over tensors, so that memory stays at one tensor in double
+# precision.
 Tensors = Sequence[npt.NDArray[np.floating[Any]]]
-# What remains of a sum that cancels is rounding, and points nowhere.
+# What remains of a sum that cancels is rounding, and has no direction.
 _ROUNDING = 1e-12
 
 
 def compared(evidence: RoundEvidence) -> dict[str, npt.NDArray[np.float32]]:
-    """Return the updates of what everybody trains: of all tensors but BatchNorm's."""
+    """Return the updates of all tensors but BatchNorm's, which not everybody trains."""
     return {
         name: update for name, update in evidence.updates.items() if name not in evidence.switchable
     }
@@ -35,7 +36,7 @@ def norms(tensors: Tensors) -> Floats:
 def cosines(tensors: Tensors, weights: Floats) -> Floats:
     """Return the cosine in [-1, 1] of each update with their weighted sum.
 
-    0 where either of the two is zero.
+    It is 0 if either of the two is zero.
     """
     lengths = norms(tensors)
     products = np.zeros(len(lengths))

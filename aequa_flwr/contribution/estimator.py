@@ -1,4 +1,4 @@
-"""What every contribution method promises, and what it is told."""
+"""The protocol of contribution estimators, and the evidence that they receive."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,24 +12,25 @@ from aequa_flwr.errors import UsageError
 Floats = npt.NDArray[np.float64]
 # What an estimator remembers between two rounds: named arrays, which any checkpoint can hold.
 Ledger = Mapping[str, Floats]
-# "accuracy" compares with the accuracy of a reward; a "score" only with other scores.
+# An "accuracy" is comparable with the accuracy of a reward, a "score" only with other scores.
 Unit = Literal["accuracy", "fraction", "examples", "score"]
-# Weights of shape (K, present) to (balanced accuracies, mean losses), K each: row k is the common
-# sub-model that everybody received plus the updates of the present, weighted by the row.
+# Weights of shape (K, present) to (balanced accuracies, mean losses), K each: row k is the received
+# assessed sub-model plus the updates of those present, weighted by the row.
 Score = Callable[[Floats], tuple[Floats, Floats]]
 
 
 class ContributionError(UsageError):
-    """A contribution method that cannot be meant, or that cannot assess this federation."""
+    """An invalid estimator, or one that cannot assess this federation."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What an estimator cannot do without.
+    """What an estimator needs.
 
-    ``standalone``: a model of everybody trained alone. ``updates``: everybody's update of the
-    common sub-model. ``validation``: labelled data of the server. ``participants``: the fewest it
-    can compare. ``everybody_first``: that the first round takes everybody.
+    ``standalone``: a model that each participant trained alone. ``updates``: each participant's
+    update of the assessed sub-model. ``validation``: validation data on the server.
+    ``participants``: the fewest participants it can compare. ``everybody_first``: all participants
+    in the first round.
     """
 
     standalone: bool = False
@@ -43,9 +44,8 @@ class Needs:
 class Opening:
     """What the server knows before the first round; one entry for each participant.
 
-    ``num_examples`` is what participants say of themselves. ``standalone`` is the balanced
-    accuracy, on the server's validation data, of the model each trained alone; NaN where there
-    is none.
+    ``num_examples`` is what participants report. ``standalone`` is the balanced accuracy, on the
+    server's validation data, of the model each trained alone; NaN if there is none.
     """
 
     num_examples: Floats
@@ -57,15 +57,24 @@ class Opening:
 class RoundEvidence:
     """What the server knows after a round: estimators judge by it, methods act on it.
 
-    ``names`` are all participants and ``num_examples`` what each says it has; ``present`` are the
-    ascending indices of those that were trained. ``updates`` maps each tensor of the assessed
-    sub-model, in the order of the network's layers, to the updates (trained - received) of the
-    present, stacked along a new first axis; empty where nobody needs them. ``classes`` is how many
-    classes the network tells apart. ``switchable`` are the tensors of BatchNorm, which not
-    everybody trains and no gradient reaches: they belong to a model, and not into a comparison of
-    updates. ``score`` is None where the server has no validation data. ``before`` and
-    ``contributions`` are those before and after the round, as far as anything is known; an
-    estimator is not told the latter, which it decides.
+    names, num_examples
+        all participants, and how many examples each reports.
+    present
+        the ascending indices of those that were trained.
+    updates
+        maps each tensor of the assessed sub-model, in the order of the network's layers, to the
+        updates (trained - received) of those present, stacked along a new first axis; empty if
+        nobody needs them.
+    classes
+        how many classes the network tells apart.
+    switchable
+        the tensors of BatchNorm. Not everybody trains them and no gradient reaches them, so they
+        belong to a model, but not into a comparison of updates.
+    score
+        measures mixtures of the updates; None if the server has no validation data.
+    before, contributions
+        the contributions before and after the round, as far as they are known. An estimator does
+        not see the latter, which it decides.
     """
 
     server_round: int
@@ -82,26 +91,27 @@ class RoundEvidence:
 
     @property
     def present_names(self) -> tuple[str, ...]:
-        """Who was trained, in the order of the updates."""
+        """The names of those that were trained, in the order of the updates."""
         return tuple(self.names[k] for k in self.present)
 
     def bn_update(self, index: int) -> dict[str, npt.NDArray[np.float32]]:
-        """Return the update of BatchNorm of the present participant ``index``: never mixed.
+        """Return the update of BatchNorm of the present participant ``index``.
 
-        Running variances of models that have drifted apart, moved by each other's differences,
-        become negative.
+        Such updates are never mixed: running variances of models that have drifted apart would
+        become negative if moved by each other's differences.
         """
         return {name: self.updates[name][index] for name in self.switchable if name in self.updates}
 
 
 class ContributionEstimator(Protocol):
-    """Evidence to one number for each participant; larger is more.
+    """Turns evidence into one number for each participant; larger is more.
 
-    Estimators are values: what they learn goes from ledger to ledger. Permuting the participants
-    permutes the contributions, and participants that cannot be told apart get the same.
+    Estimators are immutable: what they learn is passed from ledger to ledger. Permuting the
+    participants permutes the contributions, and participants that cannot be told apart get the
+    same.
     """
 
-    # What it cannot do without; what its numbers are; whether rounds change them.
+    # What it needs; the unit of its numbers; whether rounds change them.
     needs: ClassVar[Needs]
     unit: ClassVar[Unit]
     changes: ClassVar[bool]
@@ -110,7 +120,7 @@ class ContributionEstimator(Protocol):
         """Return the ledger before the first round."""
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Return the ledger after a round; that of the absent stays."""
+        """Return the ledger after a round; entries of absent participants stay."""
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return everybody's contribution so far; NaN where nothing can be said."""
+        """Return each participant's contribution so far; NaN if nothing is known."""

@@ -1,4 +1,4 @@
-"""FedFAIM: how far the useful updates go where the federation goes, by who was mostly useful."""
+"""FedFAIM: how far useful updates go in the common direction, times reputation."""
 
 from typing import ClassVar
 
@@ -31,10 +31,10 @@ class FedFaim:
         default=0.1,
         ge=0.0,
         le=1e6,
-        description="how much helping more weighs; 0: all weigh the same",
+        description="how strongly helpful updates weigh more; 0: all weigh the same",
     )
-    pass_weight: float = Field(default=0.2, gt=0.0, le=1e6, description="what a pass counts")
-    fail_weight: float = Field(default=0.8, gt=0.0, le=1e6, description="what a fail counts")
+    pass_weight: float = Field(default=0.2, gt=0.0, le=1e6, description="weight of a pass")
+    fail_weight: float = Field(default=0.8, gt=0.0, le=1e6, description="weight of a fail")
     steepness: float = Field(
         default=5.5,
         ge=0.0,
@@ -42,18 +42,18 @@ class FedFaim:
         description="how fast reputation falls with fails; 0: not at all",
     )
 
-    # Updates, and data to measure models with them on.
+    # Updates, and validation data to measure their models on.
     needs: ClassVar[Needs] = Needs(updates=True, validation=True)
-    # A number in [0, 1) that compares with others only.
+    # A number in [0, 1), comparable only with each other.
     unit: ClassVar[Unit] = "score"
     changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
-        """Nobody has been seen."""
+        """Return a ledger in which nobody has been seen."""
         return {name: np.zeros(len(opening.num_examples)) for name in ("sum", "passed", "failed")}
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Add what the present contributed, and whether they passed."""
+        """Add what those present contributed, and whether they passed."""
         present = evidence.present
         if not len(present):
             return ledger
@@ -69,7 +69,7 @@ class FedFaim:
         return {"sum": total, "passed": passed, "failed": failed}
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return contribution times reputation; 0 for who was never seen."""
+        """Return contribution times reputation; 0 for a participant that was never seen."""
         contributed = np.maximum(ledger["sum"], 0.0)
         largest = contributed.max()
         if largest == 0.0:
@@ -78,14 +78,14 @@ class FedFaim:
         bad = self.fail_weight * ledger["failed"]
         seen = good + bad
         balance = (good - bad) / np.where(seen > 0.0, seen, 1.0)
-        # Gompertz: exp(-exp(-s x)) is 0.996 for who always passed, next to 0 for who never did.
+        # Gompertz: exp(-exp(-s x)) is 0.996 if all updates passed, and nearly 0 if none did.
         reputation = np.exp(-np.exp(-self.steepness * balance))
         result: Floats = reputation * contributed / largest
         return result
 
 
 def _helps(evidence: RoundEvidence) -> Floats:
-    """Return by how much the loss of everybody's mean would rise without each of the present."""
+    """Return how much the loss of the mean of all would rise without each of those present."""
     size = len(evidence.present)
     coalitions = Coalitions(evidence, "loss", np.ones(size))
     everybody = coalitions.everybody
@@ -95,7 +95,7 @@ def _helps(evidence: RoundEvidence) -> Floats:
 
 
 def _softmax(scores: Floats, inside: npt.NDArray[np.bool_]) -> Floats:
-    """Return positive weights that sum to 1, and 0 for who is not inside."""
+    """Return positive weights that sum to 1, and 0 for those that are not inside."""
     if not inside.any():
         return np.zeros(len(scores))
     powers = np.where(inside, np.exp(np.minimum(scores - scores[inside].max(), 0.0)), 0.0)

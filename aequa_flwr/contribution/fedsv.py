@@ -1,4 +1,4 @@
-"""FedSV: the Shapley value of every round, summed."""
+"""FedSV: the Shapley value of every round, summed over the rounds."""
 
 from typing import ClassVar
 
@@ -19,38 +19,39 @@ from aequa_flwr.seeding import rng_for
 
 @dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
 class FedSV:
-    """What a participant adds, on average over all orders in which the present could come.
+    """What a participant adds, averaged over all orders in which those present could join.
 
-    A coalition is worth what the received model plus the plain mean of its members' updates
-    gains over the received model on the server's data. All coalitions are measured where the
-    present are few; else random orders are, and the values are estimates.
+    A coalition is worth what the received model plus the plain mean of its members' updates gains
+    over the received model on the server's data. If few are present, all coalitions are measured.
+    Otherwise random orders are, and the values are estimates.
     """
 
-    # Of a narrow network on some thousand examples the accuracy is coarse: with labels of 0 to 90 %
-    # of ten participants flipped, its values had a rank correlation of 0.87 with the share of true
-    # labels after ten rounds, those of the loss 1.00 (benchmarks/contribution.py).
-    metric: Metric = Field(
-        default="loss", description="what is gained: accuracy, or loss (less of it)"
-    )
+    # The accuracy of a narrow network on a few thousand examples is coarse. Ten participants had 0
+    # to 90 % of their labels flipped. After ten rounds, the rank correlation with the share of true
+    # labels was 0.87 with accuracy and 1.00 with loss (benchmarks/contribution.py).
+    metric: Metric = Field(default="loss", description="what is gained: accuracy, or a lower loss")
     exact: int = Field(
-        default=10, ge=0, le=16, description="most present for which all coalitions are measured"
+        default=10,
+        ge=0,
+        le=16,
+        description="most participants present for which all coalitions are measured",
     )
     permutations: int = Field(
-        default=20, ge=1, le=100_000, description="random orders where more are present"
+        default=20, ge=1, le=100_000, description="random orders if more are present"
     )
 
-    # Updates, and data to measure models with them on.
+    # Updates, and validation data to measure their models on.
     needs: ClassVar[Needs] = Needs(updates=True, validation=True)
-    # A gain, summed over rounds, that compares with others only; may be negative.
+    # A gain, summed over rounds, comparable only with each other; may be negative.
     unit: ClassVar[Unit] = "score"
     changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
-        """Nobody has added anything."""
+        """Return a ledger of zeros."""
         return {"values": np.zeros(len(opening.num_examples))}
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Add the values of the present; the absent add 0."""
+        """Add the values of those present; absent participants add 0."""
         if not len(evidence.present):
             return ledger
         coalitions = Coalitions(evidence, self.metric, np.ones(len(evidence.present)))
@@ -70,5 +71,5 @@ class FedSV:
         return sampled_values(orders, values)
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return the sums; 0 for who was never seen."""
+        """Return the sums; 0 for a participant that was never seen."""
         return ledger["values"]

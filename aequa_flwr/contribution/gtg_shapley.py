@@ -13,26 +13,26 @@ from aequa_flwr.seeding import rng_for
 
 _FEWEST_ORDERS = 30
 _RECORDS = 10
-# Models that any budget allows: with one block, not two, 8 participants are 1.1 % off, not 0.5 %.
+# Models that any budget allows. With 8 participants, the error is 0.5 % with two blocks and 1.1 %
+# with one.
 _LEAST_ROOM = 128
-# From here on convergence, and no cap, ends the sampling; 2^n would not fit a float at some point.
+# With more players, convergence ends the sampling and the cap does not; 2^n would overflow a float
+# at some point.
 _MOST_DOUBLINGS = 60
 
 
 @dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
 class GtgShapley:
-    """What a participant adds, on average over random orders in which the present come.
+    """What a participant adds, averaged over random orders in which those present join.
 
     A coalition is worth what the received model plus its members' updates, weighted by their
-    examples, reaches on the server's data. A round that gains next to nothing is skipped, an
-    order is left as soon as next to nothing is left to gain, and the sampling ends when the
-    averages stand still or the budget is spent. The values come from all that was measured, not
-    from the orders alone.
+    examples, reaches on the server's data. A round that gains almost nothing is skipped. An order
+    is cut short as soon as almost nothing is left to gain. The sampling ends when the averages have
+    converged or the budget is spent. The values come from everything that was measured, not from
+    the orders alone.
     """
 
-    metric: Metric = Field(
-        default="loss", description="what is gained: accuracy, or loss (less of it)"
-    )
+    metric: Metric = Field(default="loss", description="what is gained: accuracy, or a lower loss")
     between_rounds: float = Field(
         default=1e-3, ge=0.0, le=1e6, description="a round that gains no more than this adds 0"
     )
@@ -40,7 +40,7 @@ class GtgShapley:
         default=1e-3,
         ge=0.0,
         le=1e6,
-        description="an order is left when no more than this is to gain",
+        description="an order is cut short when no more than this is left to gain",
     )
     convergence: float = Field(
         default=0.05, ge=0.0, le=1e6, description="mean relative change at which the sampling ends"
@@ -52,18 +52,18 @@ class GtgShapley:
         description="most models to measure in a round, as a share of 2^n; 128 are always allowed",
     )
 
-    # Updates, and data to measure models with them on.
+    # Updates, and validation data to measure their models on.
     needs: ClassVar[Needs] = Needs(updates=True, validation=True)
-    # A gain, summed over rounds, that compares with others only; may be negative.
+    # A gain, summed over rounds, comparable only with each other; may be negative.
     unit: ClassVar[Unit] = "score"
     changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
-        """Nobody has added anything."""
+        """Return a ledger of zeros."""
         return {"values": np.zeros(len(opening.num_examples))}
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Add the values of the present; the absent add 0."""
+        """Add the values of those present; absent participants add 0."""
         present = evidence.present
         if not len(present):
             return ledger
@@ -83,23 +83,23 @@ class GtgShapley:
         room = max(_LEAST_ROOM, self.budget * everything)
         marginals = np.empty((0, players))
         skipped: set[Step] = set()
-        # Whole blocks only, the last one may pass the cap: part of one favours its leaders.
+        # Only whole blocks, so the last one may pass the cap: part of a block would favour its
+        # leaders.
         while len(marginals) < most:
             orders = _rotations(rng.permutation(players))
             marginals = np.concatenate([marginals, self._walk(orders, coalitions, skipped)])
             if len(marginals) >= fewest and _change(marginals) <= self.convergence:
                 break
-            # Another block may add as many; one there always is.
+            # Another block may add as many models; the first one always runs.
             if min(everything, len(coalitions.known) + players * (players - 1)) > room:
                 break
         return values_from_steps(coalitions.known, skipped, players)
 
     def _walk(self, orders: Orders, coalitions: Coalitions, skipped: set[Step]) -> Floats:
-        """Return what each participant adds in each order, 0 where the order has been left.
+        """Return what each participant adds in each order, 0 after the order has been cut short.
 
-        All orders go step by step together, so that one call measures the models of a step. The
-        steps after an order was left are added to ``skipped``; what they would have reached is
-        known to nobody.
+        All orders advance together, so that one call measures the models of a step. The steps after
+        an order was cut short are added to ``skipped``; their models are not measured.
         """
         nobody, everybody = coalitions.values([0, coalitions.everybody])
         paths = [(0, *prefixes(order)) for order in orders]
@@ -115,14 +115,14 @@ class GtgShapley:
         return marginals
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return the sums; 0 for who was never seen."""
+        """Return the sums; 0 for a participant that was never seen."""
         return ledger["values"]
 
 
 def _rotations(order: Orders) -> Orders:
-    """Return the order begun at each of its players: everybody leads, and is at every place, once.
+    """Return all rotations of an order: every player is at every place once.
 
-    So within a block nobody's average depends on the luck of coming early.
+    So within a block no average depends on the luck of coming early.
     """
     places = np.arange(len(order))
     rotated: Orders = order[(places[:, None] + places) % len(order)]

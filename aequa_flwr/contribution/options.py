@@ -1,4 +1,4 @@
-"""Contribution methods by name."""
+"""Contribution estimators by name."""
 
 from collections.abc import Mapping
 
@@ -30,14 +30,14 @@ _CHOICE = Choice("contribution", ESTIMATORS, ContributionError)
 
 
 def option_names(kind: str) -> tuple[str, ...]:
-    """Return the options of a method as they are written in a setting."""
+    """Return the options of an estimator as they are written in a setting."""
     return _CHOICE.option_names(kind)
 
 
 def build_estimator(text: str) -> ContributionEstimator:
-    """Return the method that a setting names; raises ContributionError that says what is wrong.
+    """Return the estimator that a setting names. Raises ContributionError with the reason.
 
-    It is one of ours, or a user's own as ``package.module:Class``.
+    It is one of `ESTIMATORS`, or a user-defined ``package.module:Class``.
     """
     kind, colon, tail = text.partition(":")
     if colon and kind not in ESTIMATORS and "=" not in tail:
@@ -48,15 +48,16 @@ def build_estimator(text: str) -> ContributionEstimator:
 def check_needs(
     kind_text: str, estimator: ContributionEstimator, *, validation: bool, participants: int
 ) -> None:
-    """Raise ContributionError if the federation lacks what the estimator cannot do without.
+    """Raise ContributionError if the federation lacks what the estimator needs.
 
-    ``kind_text`` is the setting, for the error; ``validation`` is whether the server has data.
+    ``kind_text`` is the setting, for the error. ``validation`` is whether the server has validation
+    data.
     """
     needs = estimator.needs
     if needs.validation and not validation:
         without = [kind for kind in ESTIMATORS if not build_estimator(kind).needs.validation]
         raise ContributionError(
-            f"contribution = {kind_text!r} measures models on the server's data, and validation = "
+            f"contribution = {kind_text!r} measures models on validation data, but validation = "
             f"false; use {either(without)}."
         )
     if participants < needs.participants:

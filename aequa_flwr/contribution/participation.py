@@ -12,26 +12,26 @@ from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, Ro
 class Participation:
     """The share of the rounds so far in which a participant was trained.
 
-    Observed by the server, not announced by the participant. It says nothing about quality: who
-    joins every round with worthless data has 1.
+    The server observes it; participants do not report it. It says nothing about quality: a
+    participant that joins every round with worthless data has 1.
     """
 
-    # Nothing but rounds.
+    # Only the rounds themselves.
     needs: ClassVar[Needs] = Needs()
     # A fraction in [0, 1]: 0 is never, 1 is always.
     unit: ClassVar[Unit] = "fraction"
     changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
-        """Nobody has joined any round."""
+        """Return a ledger without rounds."""
         return {"joined": np.zeros(len(opening.num_examples)), "rounds": np.zeros(1)}
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Count the round, and who was there."""
+        """Count the round, and who was present."""
         joined = ledger["joined"].copy()
         joined[evidence.present] += 1.0
         return {"joined": joined, "rounds": ledger["rounds"] + 1.0}
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return everybody's share of the rounds; 0 before the first."""
+        """Return each participant's share of the rounds; 0 before the first."""
         return ledger["joined"] / np.maximum(ledger["rounds"], 1.0)

@@ -1,4 +1,4 @@
-"""ShapFed: how well the update of the last layers points where the federation goes."""
+"""ShapFed: how well a participant's update of the last layers agrees with the mean update."""
 
 from typing import ClassVar
 
@@ -21,11 +21,11 @@ from aequa_flwr.contribution.estimator import (
 
 @dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
 class ShapFed:
-    """Moving averages of the cosine between an update and the mean update of the present.
+    """Moving averages of the cosine between an update and the mean update of those present.
 
-    Class by class over the rows of the last layer (its weights and its bias), then the mean over
-    the classes, so that a class with a short update counts as much as any; or over the last
-    ``layers`` taken as one vector.
+    The cosine is taken class by class over the rows of the last layer (its weights and its bias),
+    then averaged over the classes. So a class with a short update counts as much as any other. With
+    ``layers``, the last layers are compared as one vector instead.
     """
 
     layers: int = Field(
@@ -35,21 +35,24 @@ class ShapFed:
         description="last layers to compare; 0: the last one, class by class",
     )
     smoothing: float = Field(
-        default=0.9, ge=0.0, lt=1.0, description="how much of a score stays in a round"
+        default=0.9, ge=0.0, lt=1.0, description="weight of the earlier score in a round"
     )
 
-    # Updates of at least two: the direction of one alone is always the federation's.
+    # At least two updates: the direction of a single one is always that of the mean.
     needs: ClassVar[Needs] = Needs(updates=True, participants=2)
-    # A cosine in [-1, 1] that compares with others only.
+    # A cosine in [-1, 1], comparable only with other cosines.
     unit: ClassVar[Unit] = "score"
     changes: ClassVar[bool] = True
 
     def begin(self, opening: Opening) -> Ledger:
-        """Nobody has been seen."""
+        """Return a ledger in which nobody has been seen."""
         return {name: np.zeros(len(opening.num_examples)) for name in ("score", "seen")}
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Move the scores of the present, unsmoothed at first; a round of one says nothing."""
+        """Move the scores of those present; a first score is not smoothed.
+
+        A round of one participant says nothing.
+        """
         present = evidence.present
         if len(present) < 2:
             return ledger
@@ -70,14 +73,14 @@ class ShapFed:
         return average
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return the scores; 0 for who was never seen."""
+        """Return the scores; 0 for a participant that was never seen."""
         return ledger["score"]
 
 
 def _last_layers(evidence: RoundEvidence, number: int) -> dict[str, npt.NDArray[np.float32]]:
-    """Return the tensors of the last layers, of all if there are fewer.
+    """Return the tensors of the last ``number`` layers, or of all if there are fewer.
 
-    Tensors are of one layer if their names agree up to the last dot.
+    Tensors belong to one layer if their names agree up to the last dot.
     """
     tensors = compared(evidence)
     layers = list(dict.fromkeys(_layer(name) for name in reversed(tensors)))[:number]
@@ -89,7 +92,7 @@ def _layer(name: str) -> str:
 
 
 def _class_rows(evidence: RoundEvidence) -> list[Tensors]:
-    """Return for each class its rows of the last layer's tensors."""
+    """Return for each class its rows of the last layer's tensors. Raises ContributionError."""
     last = _last_layers(evidence, 1)
     for name, tensor in last.items():
         if tensor.shape[1:2] != (evidence.classes,):

@@ -1,7 +1,7 @@
 """Shapley values, and the coalitions of one round, each of which is measured once.
 
 A coalition of n players is an int: player i is in it if bit i is set. Python's ints have as many
-bits as there are players.
+bits as needed.
 """
 
 import itertools
@@ -18,23 +18,25 @@ from aequa_flwr.contribution.estimator import ContributionError, Floats, RoundEv
 Metric = Literal["accuracy", "loss"]
 Orders = npt.NDArray[np.int64]
 
-# Far beyond any loss that tells models apart, and small enough not to swallow the others' digits.
+# Far beyond any loss that distinguishes models, and small enough not to swallow the digits of
+# others.
 _MOST_LOSS = 1e6
 
 
 class Coalitions:
-    """What the models of a round's coalitions are worth; the players are the present.
+    """The values of the coalitions of a round; the players are the participants present.
 
-    The value of a coalition is the accuracy of the received model plus the mean of its members'
-    updates, or the loss (at most 1e6) with its sign turned; that of the empty one is the received
-    model's. ``amounts``, one for each player, weight the mean. No model is measured twice.
+    A coalition's model is the received model plus the mean of its members' updates. Its value is
+    the accuracy of that model, or the negative of its loss (at most 1e6). The value of the empty
+    coalition is that of the received model. ``amounts``, one for each player, weight the mean. No
+    model is measured twice.
     """
 
     def __init__(self, evidence: RoundEvidence, metric: Metric, amounts: Floats) -> None:
         if evidence.score is None:
             raise ContributionError(
-                "This contribution method measures models on the server's data, and there is "
-                "none; use cgsv, shapfed, participation or data-size."
+                "This contribution estimator measures models on validation data, but the server "
+                "has none; use cgsv, shapfed, participation or data-size."
             )
         self._score = evidence.score
         self._metric = metric
@@ -52,23 +54,22 @@ class Coalitions:
         return self._known
 
     def values(self, coalitions: Sequence[int]) -> Floats:
-        """Return one value each; those not known yet are measured together, in one call."""
+        """Return the value of each coalition; unknown ones are measured together, in one call."""
         unknown = list(dict.fromkeys(c for c in coalitions if c not in self._known))
         if unknown:
             rows = shares(members(unknown, len(self._amounts)), self._amounts)
             accuracies, losses = self._score(rows)
-            # The lesser of the two, also where a wild update made a loss that is no number.
+            # fmin also caps the loss of a wild update that is not a number.
             measured = accuracies if self._metric == "accuracy" else -np.fmin(losses, _MOST_LOSS)
             self._known.update(zip(unknown, measured.tolist(), strict=True))
         return np.array([self._known[c] for c in coalitions], dtype=np.float64)
 
 
 def shares(inside: Floats, amounts: Floats) -> Floats:
-    """Return rows that sum to 1, in proportion to the amounts of who is inside the row.
+    """Return rows that sum to 1, in proportion to the amounts of the players inside the row.
 
-    ``inside`` is 0 or 1, of shape (K, n); ``amounts`` are n numbers that are not negative. Who
-    brings nothing counts as much as the others if all inside bring nothing; a row with nobody
-    inside is all 0.
+    ``inside`` is 0 or 1, of shape (K, n). ``amounts`` are n numbers that are not negative. If all
+    amounts inside a row are 0, they count as equal. A row with nobody inside is all 0.
     """
     brought = inside * amounts
     brought = np.where(brought.any(axis=1, keepdims=True), brought, inside)
@@ -98,8 +99,8 @@ def prefixes(order: Iterable[int]) -> list[int]:
 def exact_values(values: Floats) -> Floats:
     """Return the Shapley value of every player.
 
-    ``values`` are those of all 2^n coalitions, each at the place of its number, the empty one
-    first. What the players get sums to the last less the first.
+    ``values`` are those of all 2^n coalitions, each at the index of its number, the empty one
+    first. The Shapley values sum to the last minus the first.
     """
     players = len(values).bit_length() - 1
     sizes = members(range(len(values)), players).sum(axis=1).astype(np.int64)
@@ -117,9 +118,9 @@ def exact_values(values: Floats) -> Floats:
 def sampled_values(orders: Orders, values: Floats) -> Floats:
     """Return the mean over the orders of what each player adds when it enters.
 
-    ``orders`` has shape (M, n), each row a permutation of the players; ``values`` has shape
-    (M, n + 1): of nobody, of the first, of the first two, ... of all. What the players get sums
-    to the mean of the last column less that of the first.
+    ``orders`` has shape (M, n), each row a permutation of the players. ``values`` has shape (M, n +
+    1): of nobody, of the first, of the first two, ... of all. The results sum to the mean of the
+    last column minus that of the first.
     """
     marginals = np.empty(orders.shape)
     np.put_along_axis(marginals, orders, np.diff(values, axis=1), axis=1)

@@ -11,24 +11,24 @@ from aequa_flwr.contribution.estimator import Floats, Ledger, Needs, Opening, Ro
 class Standalone:
     """The accuracy of a model trained alone for as many epochs as there are rounds.
 
-    From the same initial weights, measured by the server on the same data as the rewards, so
-    that gain = reward - contribution compares like with like.
+    It starts from the same initial weights, and the server measures it on the same data as the
+    rewards. So gain = reward - contribution compares like with like.
     """
 
-    # Models trained alone, and something to measure them on.
+    # Models trained alone, and data to measure them on.
     needs: ClassVar[Needs] = Needs(standalone=True, validation=True)
     # An accuracy in [0, 1].
     unit: ClassVar[Unit] = "accuracy"
     changes: ClassVar[bool] = False
 
     def begin(self, opening: Opening) -> Ledger:
-        """Keep the accuracies."""
+        """Return a ledger of the standalone accuracies."""
         return {"accuracy": opening.standalone}
 
     def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
-        """Nothing that happens in a round matters."""
+        """Return the ledger unchanged: rounds do not matter."""
         return ledger
 
     def contributions(self, ledger: Ledger) -> Floats:
-        """Return the accuracies themselves; NaN for who could not train alone."""
+        """Return the accuracies; NaN for a participant that could not train alone."""
         return ledger["accuracy"]

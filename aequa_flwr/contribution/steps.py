@@ -1,4 +1,4 @@
-"""Shapley values from whatever coalitions have been measured."""
+"""Shapley values from the coalitions that happen to be measured."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,16 +12,16 @@ Step = tuple[int, int]
 
 
 def values_from_steps(known: Mapping[int, float], skipped: Iterable[Step], players: int) -> Floats:
-    """Return what each player adds, from every step between two coalitions that are known.
+    """Return estimated Shapley values, from every step between two known coalitions.
 
-    The Shapley value is the mean of what a player adds to coalitions of one size, averaged over
-    the sizes. A walk takes a few of the steps between the coalitions that it measures; here all
-    of them count, which costs no model. A skipped step adds 0, unless it is known. With all
-    coalitions known the result is exact. Against the mean over the walks the error fell to a
+    The Shapley value is the mean of what a player adds to coalitions of one size, averaged over the
+    sizes. A walk takes a few of the steps between the coalitions that it measures. Here all of them
+    count, without measuring another model. A skipped step adds 0, unless it is known. With all
+    coalitions known the result is exact. Compared with the mean over the walks, the error fell to a
     tenth on saturating games of 8 and 10 players, and to a third on others.
 
-    ``known`` has the empty coalition and that of all players: the values sum to what the last is
-    worth more than the first.
+    ``known`` contains the empty coalition and that of all players. The values sum to the difference
+    of the two.
     """
     by_size: list[dict[Step, float]] = [{} for _ in range(players)]
     for step in skipped:
@@ -33,8 +33,8 @@ def values_from_steps(known: Mapping[int, float], skipped: Iterable[Step], playe
                 by_size[coalition.bit_count()][coalition, player] = known[joined] - value
     values = sum((_mean_additions(added, players) for added in by_size), np.zeros(players))
     values = values / players
-    # Means of different steps need not sum to the whole. What is missing is shared in proportion
-    # to the values, so that who never adds anything still gets nothing.
+    # Means of different steps need not sum to the whole. What is missing is shared in proportion to
+    # the values, so that a player that never adds anything still gets nothing.
     missing = known[(1 << players) - 1] - known[0] - float(values.sum())
     sizes = np.abs(values)
     return values + missing * sizes / (float(sizes.sum()) or 1.0)
@@ -43,10 +43,10 @@ def values_from_steps(known: Mapping[int, float], skipped: Iterable[Step], playe
 def _mean_additions(added: Mapping[Step, float], players: int) -> Floats:
     """Return the mean of what each player adds to coalitions of one size.
 
-    Some players happen to enter coalitions that are better than the average one of this size, and
-    hence leave less to add. So additions are first regressed on who is inside, as a factor on the
-    player's rough mean: in a saturating game everybody's addition falls by about the same factor,
-    and that of who adds nothing stays 0.
+    Some players happen to enter coalitions that are better than the average one of this size, which
+    leave less to add. So additions are first regressed on who is inside, as a factor on the
+    player's rough mean. In a saturating game all additions fall by about the same factor, and an
+    addition of 0 stays 0.
     """
     if not added:
         return np.zeros(players)

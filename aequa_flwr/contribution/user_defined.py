@@ -1,4 +1,4 @@
-"""A user's own contribution method: its class imported, and put to the test before a run."""
+"""User-defined estimators: import the class, and test it before a run."""
 
 import typing
 
@@ -15,23 +15,23 @@ from aequa_flwr.contribution.estimator import (
 )
 from aequa_flwr.options import CannotImportError, import_named, in_short
 
-# A federation of three for the test, of whom two take part in its one round.
+# The test federation: three participants, of whom two take part in its only round.
 _SIZES = np.array([10.0, 20.0, 30.0])
 _PRESENT = np.array([0, 2])
 
 
 def user_estimator(name: str) -> ContributionEstimator:
-    """Return an estimator of the class ``package.module:Class``; raises ContributionError.
+    """Return an estimator of the class ``package.module:Class``. Raises ContributionError.
 
-    It must do on a small federation what ContributionEstimator promises: a mistake is better
-    found now than after the first round.
+    It is first tried on a small federation: a mistake is better found now than after the first
+    round.
     """
     try:
         made = import_named(name)
     except CannotImportError as error:
         raise ContributionError(
-            f"The contribution method {name} cannot be imported ({error}); it must be "
-            "module:Class of a package that is installed on the server, or lies where the run is "
+            f"The contribution estimator {name} cannot be imported ({error}); it must be "
+            "module:Class of a package that is installed on the server, or is where the run is "
             "started."
         ) from error
     try:
@@ -39,10 +39,10 @@ def user_estimator(name: str) -> ContributionEstimator:
         wrong = _what_is_wrong(estimator)
     except (Exception, SystemExit) as error:  # the user's code
         raise ContributionError(
-            f"The contribution method {name} fails on a small federation: {in_short(error)}."
+            f"The contribution estimator {name} fails on a small federation: {in_short(error)}."
         ) from error
     if wrong:
-        raise ContributionError(f"The contribution method {name} {wrong}.")
+        raise ContributionError(f"The contribution estimator {name} {wrong}.")
     return estimator
 
 

@@ -1,4 +1,4 @@
-"""Data: a name or a folder to examples, who holds which of them, and what they are learnt for."""
+"""Data: from a name, a folder or arrays to examples, who holds which, and what the task is."""
 
 from aequa_flwr.data.arrays import Arrays, describe, examples_of_pair
 from aequa_flwr.data.cache import cache_folder

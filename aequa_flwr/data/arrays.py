@@ -1,4 +1,4 @@
-"""Arrays in memory, from a file or a caller: checked, and described by a schema."""
+"""Check arrays from a file or a caller, and describe them with a schema."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,9 +11,9 @@ from aequa_flwr.data.moments import image_moments, number_moments
 from aequa_flwr.data.schema import Schema
 from aequa_flwr.seeding import rng_for
 
-# Inputs and labels, one row an example.
+# Inputs and labels, one row for each example.
 Arrays = tuple[npt.ArrayLike, npt.ArrayLike]
-# Labels beyond this are hardly classes; a name is made for every number up to the largest.
+# Larger labels are hardly classes, and every number up to the largest label becomes a class.
 _MAX_LABEL = 99_999
 _CHANNELS = (1, 3)
 
@@ -23,28 +23,34 @@ def examples_of(
 ) -> Examples:
     """Return examples with images as uint8 (n, channels, height, width) or numbers as float32.
 
-    ``where`` names them in an error. Raises DataError for arrays that cannot be learnt from.
+    ``where`` names the arrays in an error. Raises DataError if they are empty or malformed.
     """
     x, y = _inputs(x, where), _labels(y, where)
     if not len(y):
-        raise DataError(f"{where} has no example; remove it or fill it.")
+        raise DataError(f"{where} has no examples; add some or remove it.")
     if len(x) != len(y):
-        raise DataError(f"{where} has {len(x)} examples in x and {len(y)} labels in y.")
+        raise DataError(
+            f"{where} has {len(x)} examples in x and {len(y)} labels in y; give both "
+            "the same length."
+        )
     if groups is not None and (groups.shape != y.shape or groups.dtype.kind not in "iu"):
         raise DataError(f"{where} must have one integer in groups for each of {len(y)} examples.")
     return Examples(x, y, None if groups is None else groups.astype(np.int64))
 
 
 def examples_of_pair(arrays: Arrays, where: str) -> Examples:
-    """Return the examples of a caller's ``(x, y)``."""
+    """Return the checked examples of a pair ``(x, y)``; ``where`` names it in an error."""
     if not isinstance(arrays, Sequence) or len(arrays) != 2:
         raise DataError(f"{where} must be a pair (x, y) of arrays.")
-    x, y = (np.asarray(part) for part in arrays)
+    try:
+        x, y = (np.asarray(part) for part in arrays)
+    except ValueError as error:  # NumPy: "inhomogeneous shape"
+        raise DataError(f"{where} has rows of different lengths; make them equal.") from error
     return examples_of(x, y, None, where)
 
 
 def describe(parts: Sequence[Examples], where: object) -> Schema:
-    """Return the schema of a whole data set; its normalisation follows from the first part."""
+    """Return the schema of a whole data set, with the normalisation of its first part."""
     x = parts[0].x
     highest = max((int(part.y.max()) for part in parts if len(part)), default=-1)
     classes = check_classes([str(number) for number in range(highest + 1)], where)
@@ -54,15 +60,15 @@ def describe(parts: Sequence[Examples], where: object) -> Schema:
 
 
 def check_classes(classes: Sequence[str], where: object) -> tuple[str, ...]:
-    """Return the classes; raises DataError unless there are two to tell apart."""
+    """Return the classes as a tuple. Raises DataError if there are fewer than two."""
     if len(classes) < 2:
-        found = f"the one class {classes[0]!r}" if classes else "no class"
-        raise DataError(f"{where} holds {found}; at least two are needed to learn anything.")
+        found = f"only the class {classes[0]!r}" if classes else "no class"
+        raise DataError(f"{where} holds {found}; at least two classes are needed.")
     return tuple(classes)
 
 
 def split_off_test(dataset: str, labels: Indices, where: object) -> tuple[Indices, Indices]:
-    """Return the rows of (train, test): a fifth of every class is for the test."""
+    """Return the rows of (train, test), where test is a fifth of every class."""
     test, train = split_by_class(labels, 0.2, rng_for(0, dataset, "test split"))
     if not len(test):
         raise DataError(
@@ -73,13 +79,13 @@ def split_off_test(dataset: str, labels: Indices, where: object) -> tuple[Indice
 
 
 def join_sites(sites: Mapping[str, Examples]) -> tuple[Examples, dict[str, Indices]]:
-    """Return the examples of all sites in one, and the rows of each."""
+    """Return the examples of all sites as one, and the rows of each site."""
     shapes = {examples.x.shape[1:]: name for name, examples in sites.items()}
     if len(shapes) > 1:
         (one, a), (other, b) = list(shapes.items())[:2]
         raise DataError(
             f"data: {a!r} has examples of shape {one} and {b!r} of shape {other}; all sites need "
-            "the same."
+            "the same shape."
         )
     ends = np.cumsum([len(examples) for examples in sites.values()])
     rows = np.split(np.arange(ends[-1]), ends[:-1])
@@ -98,7 +104,7 @@ def _inputs(x: npt.NDArray[Any], where: object) -> npt.NDArray[Any]:
         raise DataError(
             f"{where} has x of type {x.dtype}; images must be uint8, other numbers float32."
         )
-    # What float32 cannot hold becomes infinite and is refused just below.
+    # A value beyond float32 becomes infinite and is refused just below.
     with np.errstate(over="ignore"):
         numbers = x.astype(np.float32)
     if not np.isfinite(numbers).all():
@@ -128,7 +134,7 @@ def _labels(y: npt.NDArray[Any], where: object) -> Indices:
     if len(y) and not (y.min() >= 0 and y.max() <= _MAX_LABEL):
         worst = int(y.min()) if y.min() < 0 else int(y.max())
         raise DataError(
-            f"{where} has the label {worst} in y; number the classes from 0 on, up to "
-            f"{_MAX_LABEL:,} at most."
+            f"{where} has the label {worst} in y; number the classes from 0 to "
+            f"at most {_MAX_LABEL:,}."
         )
     return y.astype(np.int64)

@@ -1,8 +1,8 @@
-"""Prepared arrays on disk: made once, mapped by every process that needs them.
+"""Prepared arrays on disk: written once, mapped by every process that needs them.
 
 An entry is a folder of .npy files and a meta.json, named by the content it was made from. It
-appears whole or not at all, and nothing ever changes in it; so a reader needs no lock, and the
-processes of one machine share its pages in memory.
+appears whole or not at all, and never changes. So readers need no lock, and the processes of one
+machine share its pages in memory.
 """
 
 import contextlib
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
-# Part of every key: counted up with every change of how a data set is laid out in an entry.
+# Part of every key: raised with every change of how an entry stores a data set.
 FORMAT = 1
 _META = "meta.json"
 _PARTIAL = ".partial"
-# Writing takes seconds once the arrays are there; older than this, its process was killed.
+# Writing takes seconds once the arrays exist. If a partial entry is older, its process was killed.
 _ABANDONED_S = 3600
-# All that json, numpy (which parses a header as Python) and a codec raise for a damaged file.
+# Everything that json, numpy (which parses a header as Python) and a codec raise for a damaged
+# file.
 DAMAGED = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, EOFError),
     *(SyntaxError, MemoryError, tokenize.TokenError),
@@ -55,7 +56,7 @@ class Bundle:
 class Codec(Generic[T]):
     """How a value becomes a bundle and back.
 
-    ``decode`` raises ValueError, KeyError or TypeError for a bundle that is not one of its own.
+    ``decode`` raises ValueError, KeyError or TypeError for a bundle that ``encode`` did not make.
     """
 
     encode: Callable[[T], Bundle]
@@ -63,7 +64,7 @@ class Codec(Generic[T]):
 
 
 def cache_folder(cache_dir: str = "") -> Path:
-    """Return where prepared data is kept: what is asked for, else the user's cache."""
+    """Return the folder of prepared data: ``cache_dir``, AEQUA_CACHE_DIR, or the user's cache."""
     asked = cache_dir or os.environ.get("AEQUA_CACHE_DIR", "")
     if asked:
         return Path(asked).expanduser()
@@ -78,22 +79,22 @@ def cache_folder(cache_dir: str = "") -> Path:
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of entries. Where it cannot be written, values stay in memory."""
+    """A folder of entries. If it cannot be written, values stay in memory."""
 
     folder: Path
 
     def fetch(self, name: str, codec: Codec[T], make: Callable[[], T], say: Say = quiet) -> T:
-        """Return the value of the entry ``name``; ``make`` it where there is none.
+        """Return the value of the entry ``name``; ``make`` and save it if there is none.
 
-        Processes that ask at once make it once. A damaged entry is made anew. What ``make``
-        raises passes through and leaves nothing behind.
+        If several processes ask at once, only one makes it. A damaged entry is made again. An
+        exception of ``make`` passes through and leaves nothing behind.
         """
         entry = self.folder / name
         found = _load(entry, codec)
         if found is not None:
             return found
         with self.lock(name, say):
-            # Whoever held the lock before may have made it.
+            # Another process may have made it while this one waited for the lock.
             found = _load(entry, codec)
             if found is not None:
                 return found
@@ -109,7 +110,7 @@ class Cache:
 
     @contextlib.contextmanager
     def lock(self, name: str, say: Say = quiet) -> Iterator[None]:
-        """Keep other processes out while ``name`` is made; a killed holder lets go of it."""
+        """Keep other processes out while ``name`` is made; a killed process releases the lock."""
         held = self._acquire(name, say)
         try:
             yield
@@ -136,18 +137,18 @@ class Cache:
 
     def _remove_abandoned(self) -> None:
         for partial in self.folder.glob(f".*{_PARTIAL}"):
-            # Whoever writes it may rename it at this moment.
+            # The process that writes it may rename it at this moment.
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - partial.stat().st_mtime > _ABANDONED_S:
                     shutil.rmtree(partial, ignore_errors=True)
 
     def _complain(self, error: Exception) -> None:
-        # Once for each folder: a run that goes on does not need telling twice.
+        # Once for each folder: the run continues, so one warning is enough.
         if self.folder not in _complained:
             _complained.add(self.folder)
             logger.warning(
-                "Prepared data cannot be kept in %s (%s), so every process prepares it anew and "
-                "holds its own copy in memory; name another folder with cache-dir or "
+                "Prepared data cannot be kept in %s (%s), so every process prepares it again and "
+                "holds its own copy in memory; set another folder with cache-dir or "
                 "AEQUA_CACHE_DIR.",
                 self.folder,
                 getattr(error, "strerror", None) or error,
@@ -161,7 +162,7 @@ def _save(entry: Path, bundle: Bundle) -> None:
         written = {}
         for name, array in bundle.arrays.items():
             path = partial / f"{name}.npy"
-            # In pieces where the array is not contiguous: never a second copy of all of it.
+            # np.save writes a non-contiguous array in pieces, never as a second copy of all of it.
             np.save(path, array, allow_pickle=False)
             written[name] = {"bytes": path.stat().st_size, "empty": not array.size}
         content = json.dumps({"arrays": written, "meta": bundle.meta})
@@ -173,7 +174,7 @@ def _save(entry: Path, bundle: Bundle) -> None:
 
 
 def _load(entry: Path, codec: Codec[T]) -> T | None:
-    """Return the entry's value, or None where there is none or it is damaged."""
+    """Return the entry's value, or None if it is missing or damaged."""
     try:
         content = json.loads((entry / _META).read_text(encoding="utf-8"))
         arrays = {name: _map(entry, name, facts) for name, facts in content["arrays"].items()}
@@ -184,18 +185,18 @@ def _load(entry: Path, codec: Codec[T]) -> T | None:
 
 def _map(entry: Path, name: str, facts: dict[str, Any]) -> npt.NDArray[Any]:
     path = entry / f"{name}.npy"
-    # A power cut may leave a file that is there and short; reading past its end of a mapped
-    # file kills the process, so it is checked here.
+    # A power cut may leave a file that is too short. Reading past the end of a mapped file kills
+    # the process, so the size is checked here.
     if path.stat().st_size != facts["bytes"]:
         raise ValueError(f"{path} is not as it was written")
-    # Copy-on-write: PyTorch warns of arrays that cannot be written. Nothing cannot be mapped.
+    # Copy-on-write, because PyTorch warns about read-only arrays. Empty arrays cannot be mapped.
     mode: Literal["c"] | None = None if facts["empty"] else "c"
     array: npt.NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
     return array
 
 
 def _discard(entry: Path) -> None:
-    """Remove a damaged entry at one stroke, so that nobody sees the half of it."""
+    """Remove a damaged entry in one step, so that no process sees half of it."""
     if entry.exists():
         away = _hidden(entry)
         entry.rename(away)

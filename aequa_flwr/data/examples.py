@@ -21,10 +21,10 @@ class DataError(UserError):
 
 @dataclass(frozen=True)
 class Examples:
-    """Inputs (n, ...) as the schema says, labels (n,), and who made each.
+    """Inputs (n, ...) in the form of the schema, labels (n,), and who made each example.
 
-    ``groups`` is None where nobody knows; otherwise an integer for each example, and the
-    natural partition keeps the examples of one group together.
+    ``groups`` has an integer for each example, or is None if that is unknown. The natural partition
+    keeps the examples of a group together.
     """
 
     x: npt.NDArray[Any]
@@ -41,14 +41,14 @@ class Examples:
 
 
 def no_examples(schema: Schema) -> Examples:
-    """Return a part that has no example."""
+    """Return an empty part of a data set with this schema."""
     x = np.empty((0, *schema.shape), dtype=DTYPES[schema.kind])
     return Examples(x, np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training and official test examples, and what all sites agree on about them."""
+    """Training examples, official test examples, and their schema."""
 
     name: str
     train: Examples
@@ -59,9 +59,9 @@ class Dataset:
 def split_by_class(
     labels: Indices, fraction: float, rng: np.random.Generator
 ) -> tuple[Indices, Indices]:
-    """Return (taken, rest): about ``fraction`` of every class at random, each sorted.
+    """Return (taken, rest), both sorted: about ``fraction`` of every class at random, and all else.
 
-    0 takes nothing; a class always keeps at least one example in the rest.
+    A fraction of 0 takes nothing. Every class keeps at least one example in the rest.
     """
     taken: list[Indices] = []
     for label in np.unique(labels):

@@ -1,4 +1,4 @@
-"""A simulated federation's data: who holds what, what the server measures on."""
+"""The data of a simulated federation: who holds what, and what the server measures on."""
 
 import hashlib
 import json
@@ -26,20 +26,20 @@ from aequa_flwr.data.spec import DataSpec
 from aequa_flwr.files import SAFE_CHARACTERS, is_safe_name
 from aequa_flwr.seeding import rng_for
 
-# Counted up with every change of what a split comes out as, here or in partition.py.
+# Raised with every change of the resulting splits, here or in partition.py.
 _SPLIT_VERSION = 1
-# Examples that are copied at a time to be hashed.
+# Examples copied at a time for hashing.
 _ROWS = 1024
 
 
 @dataclass(frozen=True)
 class FederatedData:
-    """Which training examples every participant holds, and the two sets of the server.
+    """Which training examples each participant holds, and the two sets of the server.
 
-    ``shares`` and ``held_out`` are rows of the data set's training part. ``validation`` (the
-    official test split) is what contributions, the curve and the allocation are measured on;
-    nothing is ever chosen on ``held_out``, which no participant holds either (empty when the
-    fraction is 0). There are no shares where the participants bring their own data.
+    ``shares`` and ``held_out`` are rows of the data set's training part. Contributions, the curve
+    and the allocation are measured on ``validation``, the official test split. Nothing is ever
+    chosen on ``held_out``, and no participant holds it; it is empty if the fraction is 0. There are
+    no shares if the participants have their own data.
     """
 
     dataset: Dataset
@@ -49,7 +49,7 @@ class FederatedData:
     def fingerprint(self, name: str) -> str:
         """Return 16 characters that are equal for equal examples of participant ``name``.
 
-        The examples themselves and the schema decide, not the file they come from.
+        They depend on the examples and the schema, not on the file they come from.
         """
         digest = hashlib.sha256(self.dataset.schema.fingerprint.encode())
         for start in range(0, len(self.shares[name]), _ROWS):
@@ -60,13 +60,13 @@ class FederatedData:
 
     @property
     def validation(self) -> Examples:
-        """What everything is tuned and measured on, as in the paper."""
+        """The data that contributions, curve and allocation are measured on, as in the paper."""
         return self.dataset.test
 
 
 @dataclass(frozen=True)
 class _Listener:
-    # Not compared: who listens must not make another key of the same data.
+    # Not compared: another listener must not be another key for the same data.
     say: Say = field(compare=False)
 
 
@@ -85,8 +85,9 @@ def participant_names(count: int) -> list[str]:
 def federated_data(spec: DataSpec, say: Say = quiet) -> FederatedData:
     """Load and split a data set; an equal ``spec`` gives an equal split in every process.
 
-    The last one is kept: a simulated node answers many messages in one process. Own data that
-    has a schema.json and no training part is a deployed server's: nobody gets a share of it.
+    The last result is cached, because a simulated node answers many messages in one process. User
+    files with a schema.json and no training part belong to a deployed server: nobody gets a share
+    of them.
     """
     return _federated_data(spec, _Listener(say))
 
@@ -105,7 +106,8 @@ def _federated_data(spec: DataSpec, listener: _Listener) -> FederatedData:
         )
     if not len(dataset.train):
         return FederatedData(dataset, {}, nobodys)
-    # On disk as well: flwr-datasets takes seconds to import, in each of many processes.
+    # Splits are cached on disk as well: flwr-datasets takes seconds to import, in each of many
+    # processes.
     key = [
         *(loaded.key, _SPLIT_VERSION, asdict(spec.partition), spec.participants),
         *(spec.held_out_fraction, spec.seed),
@@ -122,12 +124,12 @@ def federate_arrays(
     validation: Arrays | None = None,
     schema: Schema | None = None,
 ) -> FederatedData:
-    """Return a simulated federation of a caller's own arrays.
+    """Return the data of a simulated federation, made from a caller's arrays.
 
-    ``data`` is one pair ``(x, y)``, shared out as ``spec`` says, or a pair for each participant by
-    name. ``validation`` is what the server measures on; without it a fifth of every class of all
-    data is set aside for that. ``schema`` says what the arrays are, where they do not say it.
-    Raises DataError, which names the argument.
+    ``data`` is one pair ``(x, y)``, split as ``spec`` says, or a pair for each participant by name.
+    ``validation`` is the server's validation data; without it, a fifth of every class of all data
+    is set aside. ``schema`` describes the arrays; without it, it is derived from them. Raises
+    DataError, which names the argument.
     """
     train, rows = join_sites(_sites(data))
     if validation is None:
@@ -149,13 +151,13 @@ def federate_arrays(
 
 
 def _sites(data: Arrays | Mapping[str, Arrays]) -> dict[str, Examples]:
-    """Return the examples of each participant; of one pair, those of all together."""
+    """Return the examples of each participant; a single pair becomes the one entry ``data``."""
     if not isinstance(data, Mapping):
         return {"data": examples_of_pair(data, "data")}
     if not data:
-        raise DataError("data has no participant; give at least one a pair (x, y).")
+        raise DataError("data has no participants; give at least one a pair (x, y).")
     for name in data:
-        if not is_safe_name(str(name)):
+        if not isinstance(name, str) or not is_safe_name(name):
             raise DataError(f"data: the name {name!r} cannot be used; use {SAFE_CHARACTERS}.")
     return {name: examples_of_pair(pair, f"data[{name!r}]") for name, pair in data.items()}
 
@@ -163,7 +165,7 @@ def _sites(data: Arrays | Mapping[str, Arrays]) -> dict[str, Examples]:
 def _set_aside(
     train: Examples, rows: Mapping[str, Indices]
 ) -> tuple[Examples, Examples, dict[str, Indices]]:
-    """Return (train, test, rows of each in train) once a fifth of every class is set aside."""
+    """Set aside a fifth of every class; return (train, test, each participant's rows of train)."""
     kept, tested = split_off_test("arrays", train.y, "data")
     places = np.full(len(train), -1)
     places[kept] = np.arange(len(kept))

@@ -1,4 +1,4 @@
-"""Content keys: what a data set's files hold, whatever they are called from outside."""
+"""Content keys: what the files of a data set hold, wherever its folder is."""
 
 import contextlib
 import hashlib
@@ -12,8 +12,8 @@ from aequa_flwr.data.saying import Count
 from aequa_flwr.data.sources.source import Files
 
 Label = tuple[str | int, ...]
-# A file that was written within the last tick of the clock may be written again without its
-# time changing (FAT counts in 2 s); its time is not yet worth noting.
+# A file written within the last tick of the clock may be written again without a change of its time
+# (FAT counts in 2 s). So its time is not noted yet.
 _TICK_NS = 2_000_000_000
 
 
@@ -33,8 +33,8 @@ def state_of(files: Files) -> str:
 def content_key(label: Label, files: Files, notes: Path, count: Count) -> str:
     """Return the SHA-256 of ``label`` and of the names and contents of ``files``.
 
-    ``notes`` is a folder in which the key is noted beside the files' state, so that the next
-    start need not read them. Where it cannot be written, every start does.
+    ``notes`` is a folder where the key is noted together with the state of the files, so that the
+    next start need not read them. If it cannot be written, every start reads them.
     """
     state = state_of(files)
     where = json.dumps([*label, str(files.root.resolve()), *files.by_name()])
@@ -82,6 +82,6 @@ def _write_note(note: Path, state: str, key: str) -> None:
         partial.write_text(json.dumps({"state": state, "key": key}), encoding="utf-8")
         partial.replace(note)
     except OSError:
-        # The next start reads the files again; the cache itself says what is wrong with it.
+        # The next start reads the files again; the cache itself warns about its folder.
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)

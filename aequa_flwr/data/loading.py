@@ -1,4 +1,4 @@
-"""A name and a folder to a data set: from the cache, or decoded and put there."""
+"""Load a data set by name and folder: from the cache, or decoded and added to the cache."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +24,11 @@ class Loaded:
 
 
 def load_dataset(spec: DataSpec, say: Say = quiet) -> Dataset:
-    """Load ``spec.dataset``; all but digits from the folder (or own file) ``spec.data_dir``.
+    """Return ``spec.dataset``, loaded from the folder or user's file ``spec.data_dir``.
 
-    The arrays are mapped from the cache, copy-on-write; they are in memory only where the cache
-    cannot be written. ``say`` gets a sentence now and then while a data set is prepared. Raises
-    DataError that says which file is missing or wrong and what to do.
+    Digits needs no files. The arrays are mapped from the cache, copy-on-write. They are in memory
+    only if the cache cannot be written. ``say`` receives a sentence now and then while a data set
+    is prepared. Raises DataError, which says which file is missing or wrong and what to do.
     """
     return load(spec, say).dataset
 
@@ -36,21 +36,21 @@ def load_dataset(spec: DataSpec, say: Say = quiet) -> Dataset:
 def site_data(
     dataset: str, folder: str, *, cache_dir: str, max_length: int, say: Say = quiet
 ) -> Loaded:
-    """Load a deployed participant's own folder, which holds the federation's schema.json.
+    """Load the data of a deployed participant, whose folder holds the federation's schema.json.
 
     Only the training part is needed; a missing test part is empty.
     """
     if dataset not in USER_FILES:
         raise DataError(
-            f"A participant's own folder cannot be {dataset}; use one of {', '.join(USER_FILES)}."
+            f"A participant's data set cannot be {dataset}; use one of {', '.join(USER_FILES)}."
         )
     path = Path(folder).expanduser()
     root = path.parent if path.is_file() else path
-    # A folder that is not there is said by the source itself.
+    # The source itself reports a missing folder.
     if root.is_dir() and not (root / SCHEMA_FILE).is_file():
         raise DataError(
-            f"{root} has no {SCHEMA_FILE}; copy the federation's there, so that all agree on the "
-            "classes and the form of the examples."
+            f"{root} has no {SCHEMA_FILE}; copy the federation's there, so that all sites agree on "
+            "the classes and the form of the examples."
         )
     cache = Cache(cache_folder(cache_dir))
     found = _load(SOURCES[dataset], path, False, max_length, cache, say)
@@ -60,10 +60,9 @@ def site_data(
 
 
 def schema_alone(spec: DataSpec) -> Dataset | None:
-    """Return a data set of no examples where the folder holds nothing but a schema.json.
+    """Return an empty data set if the folder holds a schema.json and no examples, else None.
 
-    Enough for the server of a deployed federation that measures nothing itself. None where there
-    are examples to load.
+    That is enough for the server of a deployed federation that measures nothing itself.
     """
     path = Path(spec.data_dir).expanduser()
     schema_file = path / SCHEMA_FILE
@@ -75,9 +74,9 @@ def schema_alone(spec: DataSpec) -> Dataset | None:
 
 
 def found_in(folder: str) -> list[str]:
-    """Return the names of the data sets that a data directory holds, by file names alone.
+    """Return the names of the data sets in a folder, judged by file names alone.
 
-    Digits, which need none, are not among them.
+    Digits is not among them, because it needs no files.
     """
     path = Path(folder).expanduser()
     return [name for name in SOURCES if name != "digits" and _is_in(name, path)]
@@ -92,7 +91,7 @@ def _is_in(name: str, folder: Path) -> bool:
 
 
 def load(spec: DataSpec, say: Say) -> Loaded:
-    """Load as ``load_dataset`` does, and say under which key."""
+    """Load a data set as ``load_dataset`` does; return it with its key and cache."""
     folder = Path(spec.data_dir).expanduser()
     cache = Cache(cache_folder(spec.cache_dir))
     return _load(SOURCES[spec.dataset], folder, spec.download, spec.max_length, cache, say)
@@ -124,7 +123,7 @@ def _find(source: Source, folder: Path, download: bool, cache: Cache, say: Say) 
         raise DataError(f"{folder} cannot be read: {error.strerror or error}.") from error
     with cache.lock(f"{source.name}-download", say):
         try:
-            # Another process may have fetched it in the meantime.
+            # Another process may have downloaded it in the meantime.
             return source.find(folder)
         except MissingError:
             say(f"Downloading {source.name}")

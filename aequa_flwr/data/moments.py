@@ -11,9 +11,10 @@ _DIGITS = 6
 
 
 def image_moments(x: npt.NDArray[np.uint8]) -> Moments:
-    """Return those of images (n, channels, height, width) in 0..1; no image gives 0 and 1.
+    """Return mean and standard deviation of each channel of images, scaled to 0..1.
 
-    From a histogram of the 256 values: exact, and in little memory whatever n.
+    ``x`` is (n, channels, height, width); no images give 0 and 1. Computed from a histogram of the
+    256 values: exact, and in little memory whatever n.
     """
     histogram = np.zeros((x.shape[1], 256), dtype=np.int64)
     for start in range(0, len(x), _ROWS):
@@ -29,7 +30,10 @@ def image_moments(x: npt.NDArray[np.uint8]) -> Moments:
 
 
 def number_moments(x: npt.NDArray[np.float32]) -> Moments:
-    """Return those of numbers (n, features, ...); no example gives 0 and 1."""
+    """Return mean and standard deviation of each feature of numbers (n, features, ...).
+
+    No examples give 0 and 1.
+    """
     axes = tuple(k for k in range(x.ndim) if k != 1)
     if not len(x):
         return _rounded(np.zeros(x.shape[1]), np.ones(x.shape[1]))
@@ -38,7 +42,7 @@ def number_moments(x: npt.NDArray[np.float32]) -> Moments:
 
 
 def _rounded(mean: npt.NDArray[Any], std: npt.NDArray[Any]) -> Moments:
-    # To significant digits, as a feature may be in any unit. A constant one is only centred.
+    # To significant digits, as a feature may be in any unit. A constant feature is only centred.
     digits = [float(f"{value:.{_DIGITS}g}") for value in mean]
     spread = [float(f"{value:.{_DIGITS}g}") or 1.0 for value in std]
     return tuple(digits), tuple(spread)

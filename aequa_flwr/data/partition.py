@@ -1,4 +1,4 @@
-"""Labels to indices per participant: the five ways the paper splits data (section 5.1)."""
+"""Split training examples among participants: the paper's five ways (section 5.1)."""
 
 import heapq
 import warnings
@@ -49,15 +49,15 @@ class _Task:
     rng: np.random.Generator
 
 
-# A draw that leaves somebody without data is drawn again; after so many the setting itself is
-# what is wrong.
+# A draw that leaves a participant without data is repeated. After this many draws, the setting
+# itself is wrong.
 _MAX_DRAWS = 100
-# And where a draw leaves more than this many without data, a hundred more will not do better.
+# If a draw leaves more participants than this without data, a hundred more draws will not help.
 _HOPELESS = 8
 
 
 def read_partition(text: str) -> Spec:
-    """Read how the training data is split."""
+    """Parse the setting ``partition``. Raises ValueError, which says what is allowed."""
     return read_spec("partition", text, PARTITIONS)
 
 
@@ -68,9 +68,10 @@ def partition(
     seed: int,
     groups: Indices | None = None,
 ) -> Shares:
-    """Split the examples among ``participants``: disjoint, complete, nobody without data.
+    """Return the examples of each participant as indices: disjoint, complete, and none empty.
 
-    Raises DataError where that is impossible.
+    ``groups`` says who made each example; only the natural partition needs it. Raises DataError if
+    such a split is impossible.
     """
     if participants > len(labels):
         raise DataError(
@@ -83,7 +84,7 @@ def partition(
         num_empty = sum(not len(share) for share in shares)
         if not num_empty:
             return [np.sort(share) for share in shares]
-        # Only Dirichlet leaves it to chance; another draw of the others ends the same way.
+        # Only Dirichlet depends on chance; another draw of the others would end the same way.
         if spec.kind != "dirichlet" or num_empty > _HOPELESS:
             break
     numbers = ",".join(f"{number:g}" for number in spec.numbers)
@@ -94,28 +95,32 @@ def partition(
 
 
 def _homogeneous(task: _Task) -> Shares:
-    """Give everybody the same number per class (flwr-datasets' IID partitioner does not)."""
+    """Give every participant the same number of examples of each class.
+
+    flwr-datasets' IID partitioner does not.
+    """
     return _deal(task, np.full(task.participants, 1 / task.participants))
 
 
 def _quantity_skew(task: _Task) -> Shares:
-    """Give the first holders the share each, the others equal parts of the rest.
+    """Give each of the first HOLDERS participants SHARE of the data, the others equal parts.
 
-    By class, as homogeneous: the paper's skew is one of quantity alone. flwr-datasets' size
-    partitioner cuts the file in its order and so skews labels too.
+    Each class is split like this, as in homogeneous: the paper skews the quantity alone.
+    flwr-datasets' size partitioner cuts the file in its order and so skews labels too.
     """
     share, holders = task.numbers[0], int(task.numbers[1])
     others = task.participants - holders
     rest = (1 - share * holders) / others if others else 0.0
     fractions = np.array([share] * holders + [rest] * others)
-    # Without others the holders' shares are of everything: nothing may be left over.
+    # Without others, the holders share everything: nothing may be left over.
     return _deal(task, fractions / fractions.sum())
 
 
 def _deal(task: _Task, fractions: npt.NDArray[np.float64]) -> Shares:
-    """Split every class by ``fractions``; what rounding leaves goes to whoever lacks most.
+    """Split every class by ``fractions``; what rounding leaves goes to those that lack most.
 
-    Lacking is counted over the classes so far, so the sizes stay within one of the ideal.
+    What a participant lacks is counted over the classes so far, so that sizes stay within one of
+    the ideal.
     """
     shares: list[list[Indices]] = [[] for _ in fractions]
     sizes = np.zeros(len(fractions))
@@ -135,22 +140,23 @@ def _deal(task: _Task, fractions: npt.NDArray[np.float64]) -> Shares:
 
 
 def _label_skew(task: _Task) -> Shares:
-    """Give everybody ``m`` classes, and split each class evenly among those that have it.
+    """Give every participant CLASSES classes; split each class evenly among its holders.
 
-    flwr-datasets' pathological partitioner drops a class that nobody drew, or assigns classes
-    by number and not by seed; here every class is held by somebody.
+    flwr-datasets' pathological partitioner drops a class that nobody drew, or assigns classes by
+    number and not by seed. Here every class has a holder.
     """
     per_participant, participants = int(task.numbers[0]), task.participants
     classes = np.unique(task.labels)
     if per_participant > len(classes):
         raise DataError(
-            f"label-skew:{per_participant} asks for more classes than the {len(classes)} there "
-            f"are; use at most {len(classes)}."
+            f"label-skew:{per_participant} asks for more classes than the {len(classes)} of "
+            f"the data; use at most {len(classes)}."
         )
     if per_participant * participants < len(classes):
         raise DataError(
             f"label-skew:{per_participant} with {participants} participants leaves some of the "
-            f"{len(classes)} classes to nobody; use more participants or classes for each."
+            f"{len(classes)} classes without a holder; use more participants, or more classes for "
+            "each."
         )
     holders: dict[int, list[int]] = {int(label): [] for label in classes}
     for participant in range(participants):
@@ -169,10 +175,10 @@ def _label_skew(task: _Task) -> Shares:
 
 
 def _dirichlet(task: _Task) -> Shares:
-    """Split each class by proportions drawn from Dirichlet(alpha), by flwr-datasets.
+    """Split each class by proportions drawn from Dirichlet(alpha), with flwr-datasets.
 
-    Its balancing and its minimum size are off, as the paper has neither; its own redraws stop
-    after ten, ours after a hundred.
+    Its balancing and its minimum size are off, as the paper has neither. Its own redraws stop after
+    ten, ours after a hundred.
     """
     import datasets
     from flwr_datasets.partitioner import DirichletPartitioner
@@ -189,7 +195,7 @@ def _dirichlet(task: _Task) -> Shares:
     order = task.rng.permutation(len(task.labels))
     partitioner.dataset = datasets.Dataset.from_dict({"label": task.labels[order], "index": order})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # It warns of empty shares, which are drawn again here.
+        warnings.simplefilter("ignore")  # About empty shares, which are drawn again here.
         return [
             np.asarray(partitioner.load_partition(k)["index"], dtype=np.int64)
             for k in range(task.participants)
@@ -197,10 +203,10 @@ def _dirichlet(task: _Task) -> Shares:
 
 
 def _natural(task: _Task) -> Shares:
-    """Keep each group (a writer) together and deal whole groups to the participants.
+    """Deal whole groups (writers) to the participants.
 
-    With more participants than groups, nobody has more than one: groups are cut into even parts,
-    the largest first. flwr-datasets has only one participant per writer, or groups by count.
+    With more participants than groups, no participant has more than one: groups are cut into even
+    parts, the largest first. flwr-datasets has only one participant per writer, or groups by count.
     """
     if task.groups is None:
         raise DataError(
@@ -216,7 +222,7 @@ def _natural(task: _Task) -> Shares:
 
 
 def _cut(group_of: Indices, task: _Task) -> Shares:
-    """Cut groups into as many parts as there are participants, none mixed from several."""
+    """Cut groups into as many parts as there are participants; each part is of one group."""
     order = np.argsort(group_of, kind="stable")
     whole = np.split(order, np.cumsum(np.bincount(group_of))[:-1])
     # The group with the largest parts comes first, and gets one more.

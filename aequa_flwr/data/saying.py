@@ -1,4 +1,4 @@
-"""Short sentences for people while data is prepared."""
+"""Progress messages while data is prepared."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 Say = Callable[[str], None]
 # Called with (done, total) after every file.
 Count = Callable[[int, int], None]
-# Five a second are as many as anybody reads, and a terminal or a log is not flooded.
+# Five a second are as many as a person can read; more would flood a terminal or a log.
 _PAUSE_S = 0.2
 
 
@@ -16,7 +16,7 @@ def quiet(_sentence: str) -> None:
 
 def counting(say: Say, doing: str) -> Count:
     """Return a counter that says "``doing``: 3 of 36 files", at most five times a second."""
-    last = time.monotonic()  # What takes less than a pause says nothing.
+    last = time.monotonic()  # Work shorter than a pause says nothing.
 
     def count(done: int, total: int) -> None:
         nonlocal last

@@ -7,21 +7,25 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 Kind = Literal["images", "numbers", "tokens"]
-# The first two ids of a text's tokens; the vocabulary holds the words of the others.
+# The first two token ids; the vocabulary holds the words of the others.
 PADDING, UNKNOWN = 0, 1
 DEFAULT_TASK = "classification"
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The form of an example, how it becomes a network's input, and the classes.
+    """The form of an example, how it becomes a network's input, the classes, and the task.
 
-    ``shape`` is that of one example. "images" are uint8 (channels, height, width), and an input
-    is ``(x / 255 - mean) / std``; "numbers" are float32 of any shape, ``(x - mean) / std``;
+    ``shape`` is that of one example. ``kind`` says how it is stored and becomes an input:
+
+    - "images": uint8 (channels, height, width); the input is ``(x / 255 - mean) / std``.
+    - "numbers": float32 of any shape; the input is ``(x - mean) / std``.
+    - "tokens": int32 ids (length,). Word k of ``vocabulary`` has the id k + 2. 1 stands for every
+      other word, and 0 pads the end.
+
     ``mean`` and ``std`` have one entry for each entry of the first axis, or none for 0 and 1.
-    "tokens" are int32 ids (length,), 0 after the end: word k of ``vocabulary`` is id k + 2, and
-    1 is every other word. ``classes`` are the federation's: a site may hold only some of them.
-    ``task`` is a name of `TASKS`: what is learnt from the examples.
+    ``classes`` are those of the federation; a site may hold only some of them. ``task`` is a name
+    in `TASKS`.
     """
 
     kind: Kind
@@ -55,12 +59,12 @@ class Schema:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal schemas; what nodes compare when they join."""
+        """A short checksum, equal for equal schemas; nodes compare it when they join."""
         text = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, without a task that goes without saying."""
+        """Return the schema as JSON values; the default task is left out."""
         content = asdict(self)
         if self.task == DEFAULT_TASK:  # so that a schema of version 0.1 has the same fingerprint
             del content["task"]
@@ -68,7 +72,10 @@ class Schema:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read it back; raises ValueError, TypeError or KeyError for anything else."""
+        """Return the schema that ``to_json`` wrote.
+
+        Raises ValueError, TypeError or KeyError for anything else.
+        """
         if content["kind"] not in ("images", "numbers", "tokens"):
             raise ValueError(f"unknown kind {content['kind']!r}")
         words = ("kind", "task")

@@ -1,4 +1,4 @@
-"""schema.json: the schema as a file that a federation's sites copy from each other."""
+"""schema.json: the schema as a file, of which every site of a federation has a copy."""
 
 import math
 from collections.abc import Sequence
@@ -11,39 +11,42 @@ from aequa_flwr.data.schema import Schema
 from aequa_flwr.data.task import TASKS
 
 SCHEMA_FILE = "schema.json"
-# A vocabulary of a million words takes about 15 MB; beyond this it is some other file.
+# A vocabulary of a million words takes about 15 MB; a larger file is something else.
 _MAX_BYTES = 50_000_000
-# Beside the words a schema holds classes and numbers, and quotes around each word.
+# Besides the words, a schema holds classes and numbers, and quotes around each word.
 _MAX_WORD_BYTES = 30_000_000
 _AXES = {"images": 3, "tokens": 1}
 
 
 def check_vocabulary(vocabulary: Sequence[str], where: object) -> None:
-    """Raise DataError for more words than a schema or a reward's card can hold."""
+    """Raise DataError if there are more words than a schema or a reward's card can hold."""
     size = sum(len(word.encode()) + 4 for word in vocabulary)
     if size > _MAX_WORD_BYTES:
         raise DataError(
-            f"{where} has {len(vocabulary):,} different words, together {size:,} bytes, and "
-            f"{_MAX_WORD_BYTES:,} are the most; split words apart or leave rare ones out."
+            f"{where} has {len(vocabulary):,} different words, together {size:,} bytes, and at "
+            f"most {_MAX_WORD_BYTES:,} are allowed; split words apart or leave rare ones out."
         )
 
 
 def save_schema(path: Path, schema: Schema) -> None:
-    """Write ``schema`` so that ``load_schema`` gives an equal one."""
+    """Write ``schema`` for ``load_schema`` to read. Raises DataError if it is too large."""
     content = TypeAdapter(Schema).dump_json(schema, indent=1)
     if len(content) > _MAX_BYTES:
         raise DataError(
-            f"The schema takes {len(content):,} bytes, and {_MAX_BYTES:,} are the most; "
+            f"The schema takes {len(content):,} bytes, and at most {_MAX_BYTES:,} are allowed; "
             "use texts with fewer different words."
         )
     Path(path).write_bytes(content + b"\n")
 
 
 def load_schema(path: Path) -> Schema:
-    """Read a schema; raises DataError that says what is wrong with the file."""
+    """Read a schema. Raises DataError, which says what is wrong with the file."""
     try:
         if Path(path).stat().st_size > _MAX_BYTES:
-            raise DataError(f"{path} is larger than {_MAX_BYTES:,} bytes; it is not a schema.")
+            raise DataError(
+                f"{path} is larger than {_MAX_BYTES:,} bytes and not a schema; copy the "
+                "federation's again."
+            )
         content = Path(path).read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
@@ -68,7 +71,7 @@ def _what_is_wrong(schema: Schema) -> str:
         f"the task must be {' or '.join(TASKS)}": schema.task in TASKS,
         "classes must be at least two different names": len(set(schema.classes)) >= 2
         and len(set(schema.classes)) == len(schema.classes),
-        "shape must be positive whole numbers, as many as the kind has axes": bool(schema.shape)
+        "shape must be positive whole numbers, one for each axis of the kind": bool(schema.shape)
         and min(schema.shape) >= 1
         and len(schema.shape) == _AXES.get(schema.kind, len(schema.shape)),
         "mean and std must have one number for each entry of the first axis, or none": len(

@@ -1,4 +1,4 @@
-"""What a simulated federation's data is asked for by."""
+"""What identifies the data of a simulated federation."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
-"""Tasks: what a label is, what a network learns by, and how its models are scored.
+"""Tasks: what a valid label is, what the loss is, and how models are scored.
 
-A new task is a `Task` and a line of `TASKS`; a schema names the one that its data is for. torch is
-imported when a loss or a score is computed: this room is imported by much that needs none.
+A new task is a `Task` and a line of `TASKS`; a schema names its task. torch is imported only when a
+loss or a score is computed, because much that imports this room does not need it.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """What examples are learnt for; every function but the first two works on tensors.
+    """What is learned from examples. All functions but the first two work on tensors.
 
     num_outputs(schema)
         how many numbers a network returns for one example.
     check_labels(labels, schema, where)
-        raises DataError for a label that cannot be; ``where`` says where the labels come from.
+        raises DataError for an invalid label; ``where`` says where the labels come from.
     loss(outputs, labels)
-        the mean loss of a batch, or of ``soften``'s targets in place of labels.
+        the mean loss of a batch; ``soften``'s targets may take the place of labels.
     soften(outputs)
         the targets that a narrow network learns from a wide one's outputs (distillation).
     mark(outputs, labels)
         what is kept of each example, (n, ...): all that ``score`` needs.
     score(marks, labels)
-        for each model of ``marks`` (models, n, ...) one number in [0, 1]; 1 is no mistake.
+        one number in [0, 1] for each model of ``marks`` (models, n, ...); 1 is no mistake.
     """
 
     num_outputs: Callable[[Schema], int]
@@ -42,17 +42,17 @@ class Task:
 
 
 def check_classes_known(labels: Indices, schema: Schema, where: str) -> None:
-    """Raise DataError for a label that is no class of the schema."""
+    """Raise DataError for a label that is not a class of the schema."""
     if len(labels) and not 0 <= labels.min() <= labels.max() < schema.num_classes:
         worst = int(labels.min()) if labels.min() < 0 else int(labels.max())
         raise DataError(
-            f"{where} has the label {worst}; allowed are 0 to {schema.num_classes - 1}, one for "
-            "each class."
+            f"{where} has the label {worst}; allowed labels are 0 to {schema.num_classes - 1}, one "
+            "for each class."
         )
 
 
 def cross_entropy(outputs: "Tensor", labels: "Tensor") -> "Tensor":
-    """Return the mean cross-entropy in nats; labels are classes, or probabilities of each."""
+    """Return the mean cross-entropy in nats; labels are classes or class probabilities."""
     from torch.nn import functional as F
 
     return F.cross_entropy(outputs, labels)
@@ -69,8 +69,8 @@ def mean_recalls(correct: "Tensor", labels: "Tensor") -> list[float]:
     examples = torch.bincount(labels)
     present = examples > 0
     hits = [torch.bincount(labels[row], minlength=len(examples)) for row in correct]
-    # Recalls that add up to the same in another order differ by 1e-16, which would turn "as good
-    # as alone" into a loss; twelve digits are far finer than one example.
+    # Equal recalls summed in another order differ by 1e-16, which would turn "as good as alone"
+    # into a loss. Twelve digits are far finer than one example.
     return [round(float((of[present] / examples[present].double()).mean()), 12) for of in hits]
 
 
@@ -87,12 +87,12 @@ TASKS: Mapping[str, Task] = {"classification": CLASSIFICATION}
 
 
 def task_of(schema: Schema) -> Task:
-    """Return the task of a federation's data; raises DataError for one that is not known."""
+    """Return the task that a schema names. Raises DataError if it is not known."""
     if schema.task not in TASKS:
         raise DataError(f"The task {schema.task!r} is not known; use {' or '.join(TASKS)}.")
     return TASKS[schema.task]
 
 
 def num_outputs(schema: Schema) -> int:
-    """Return how many numbers a network returns for one example of these data."""
+    """Return how many numbers a network returns for one example of this schema."""
     return task_of(schema).num_outputs(schema)

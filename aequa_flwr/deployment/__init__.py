@@ -1,4 +1,4 @@
-"""Flower's processes and real machines: start, connect, follow and show a run; keys and checks."""
+"""Flower's processes and real machines: SuperLinks, following a run, certificates and checks."""
 
 from aequa_flwr.deployment.folder import add_sites, init_federation, renew_certificate
 from aequa_flwr.deployment.following import (

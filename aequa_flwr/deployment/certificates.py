@@ -15,7 +15,7 @@ from aequa_flwr.deployment.plan import as_ip
 from aequa_flwr.errors import UsageError, UserError
 
 AUTHORITY_DAYS = 3650
-# Clocks of sites differ: a certificate of this minute would be from the future for some.
+# Clocks differ between sites: to some of them, a certificate from now would not be valid yet.
 _BACKDATED = timedelta(hours=1)
 
 
@@ -25,14 +25,14 @@ class CertificateError(UserError):
 
 @dataclass(frozen=True)
 class Authority:
-    """Who vouches for the server: a certificate for all, and a key that the operator keeps."""
+    """A certificate authority: a certificate for everyone, and a key that the operator keeps."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
 
 def make_authority(now: datetime) -> Authority:
-    """Return a new authority; it can sign servers' certificates, and no further authorities."""
+    """Return a new authority, which can sign server certificates but no other authorities."""
     key = make_key()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "aequa federation CA")])
     builder = (
@@ -54,15 +54,15 @@ def issue_server_certificate(
 ) -> x509.Certificate:
     """Return a certificate for a server at ``hosts``, valid for ``days`` from ``now``.
 
-    Raises UsageError for days that are none, or beyond the authority's own.
+    Raises UsageError if ``days`` is less than 1 or exceeds the validity of the authority.
     """
     left = (authority.certificate.not_valid_after_utc - now).days
     if not 1 <= days <= left:
         until = f"{authority.certificate.not_valid_after_utc:%Y-%m-%d}"
         raise UsageError(
-            f"--days {days} is not possible; use 1 to {left}, as the CA is valid until {until}."
+            f"--days {days} is not possible; use 1 to {left}, because the CA expires on {until}."
             if left >= 1
-            else f"The CA was valid until {until}; make a new federation folder."
+            else f"The CA expired on {until}; create a new federation folder."
         )
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "aequa SuperLink")])
     subject = authority.certificate.subject
@@ -102,25 +102,25 @@ def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
 
 
 def read_certificate(path: Path, shown: str) -> x509.Certificate:
-    """Return the certificate in ``path``; ``shown`` is what to call the file in a sentence."""
+    """Return the certificate in ``path``; ``shown`` is the file's name in error messages."""
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except OSError as error:
         raise CertificateError(f"{shown} cannot be read ({error.strerror}).") from None
     except ValueError:
-        raise CertificateError(f"{shown} is not a certificate in PEM form.") from None
+        raise CertificateError(f"{shown} is not a certificate in PEM format.") from None
 
 
 def read_key(path: Path, shown: str) -> ec.EllipticCurvePrivateKey:
-    """Return the private key in ``path``; ``shown`` is what to call the file in a sentence."""
+    """Return the private key in ``path``; ``shown`` is the file's name in error messages."""
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except OSError as error:
         raise CertificateError(f"{shown} cannot be read ({error.strerror}).") from None
     except (ValueError, TypeError):
-        raise CertificateError(f"{shown} is not a private key in PEM form.") from None
+        raise CertificateError(f"{shown} is not a private key in PEM format.") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise CertificateError(f"{shown} is not the key of an elliptic curve.")
+        raise CertificateError(f"{shown} is not an elliptic-curve key.")
     return key
 
 
@@ -130,7 +130,7 @@ def encode_certificate(certificate: x509.Certificate) -> str:
 
 
 def encode_key(key: ec.EllipticCurvePrivateKey) -> str:
-    """Return the text of a private key's file; not encrypted, as services start unattended."""
+    """Return the text of a private key's file, not encrypted: services start unattended."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -139,7 +139,7 @@ def encode_key(key: ec.EllipticCurvePrivateKey) -> str:
 
 
 def current_time() -> datetime:
-    """Return now to the second, as certificates know it."""
+    """Return the current time to the second, the precision of certificates."""
     return datetime.now(UTC).replace(microsecond=0)
 
 

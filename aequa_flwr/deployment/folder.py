@@ -1,4 +1,4 @@
-"""Make a federation's folder, add sites to it, renew its certificate; nothing is overwritten."""
+"""Create a federation's folder, add sites and renew its certificate; nothing is overwritten."""
 
 import os
 import secrets
@@ -31,13 +31,13 @@ _SECRET_SUFFIXES = (".key", ".secret")
 
 
 class FolderError(UserError):
-    """A folder that cannot be what the command needs."""
+    """A folder that is not what the command needs."""
 
 
 def init_federation(folder: Path, plan: Plan, sites: Sequence[str], days: int) -> None:
     """Write a federation into ``folder``, which must be empty or not exist.
 
-    The server's certificate is valid for ``days``. Either all files are there at the end, or none.
+    The server's certificate is valid for ``days``. Either all files are written or none.
     """
     now = current_time()
     authority = make_authority(now)
@@ -60,7 +60,7 @@ def init_federation(folder: Path, plan: Plan, sites: Sequence[str], days: int) -
     try:
         _place(folder, texts)
     except BaseException:
-        # Only what we made and is empty; the error is about something else.
+        # Remove only empty folders that we created, and keep the original error.
         with suppress(OSError):
             for path in made:
                 path.rmdir()
@@ -71,7 +71,7 @@ def add_sites(folder: Path, sites: Sequence[str]) -> None:
     """Write the folders of new ``sites`` of the federation in ``folder``; touch nothing else."""
     plan = read_plan(folder)
     parent = folder / "sites"
-    # As in parse_sites: some file systems do not tell Site from site.
+    # As in parse_sites: some file systems do not distinguish Site from site.
     there = {path.name.lower() for path in parent.iterdir()} if parent.is_dir() else set()
     for site in sites:
         if site.lower() in there:
@@ -85,10 +85,10 @@ def add_sites(folder: Path, sites: Sequence[str]) -> None:
 
 
 def renew_certificate(folder: Path, days: int, hosts: Sequence[str] = ()) -> Path:
-    """Replace the server's certificate by a new one for ``hosts``; return where the old one is.
+    """Replace the server's certificate; return where the old one is kept.
 
-    By default for the hosts of the old one. The server's key and the CA stay, so the sites need
-    nothing new.
+    The new one is for ``hosts``, or by default for the hosts of the old one. The server's key and
+    the CA stay the same, so the sites need nothing new.
     """
     authority = Authority(
         read_certificate(folder / "ca" / "ca.crt", "ca/ca.crt"),
@@ -98,36 +98,36 @@ def renew_certificate(folder: Path, days: int, hosts: Sequence[str] = ()) -> Pat
     path = folder / "server" / "server.pem"
     hosts = hosts or hosts_of(read_certificate(path, "server/server.pem"))
     if not hosts:
-        raise FolderError("server/server.pem names no host; name the server with --host.")
+        raise FolderError("server/server.pem names no host; give the server's name with --host.")
     certificate = issue_server_certificate(authority, hosts, key.public_key(), days, current_time())
     new = path.with_name("server.pem.new")
-    new.unlink(missing_ok=True)  # of a renewal that was interrupted
+    new.unlink(missing_ok=True)  # left by an interrupted renewal
     _write_new(new, encode_certificate(certificate))
     kept = _keep_old(path)
-    new.replace(path)  # at no moment is there no certificate
+    new.replace(path)  # there is a certificate at every moment
     return kept
 
 
 def read_plan(folder: Path) -> Plan:
-    """Return the plan that the federation in ``folder`` was made with."""
+    """Return the plan of the federation in ``folder``; raises FolderError if there is none."""
     file = folder / "operator" / "config.toml"
     try:
         connections = tomllib.loads(file.read_text(encoding="utf-8"))["superlink"]
         host, port = split_address(connections[CONNECTION]["address"])
     except OSError:
         raise FolderError(
-            f"{folder} holds no federation: {file} cannot be read; make one with "
+            f"{folder} is not a federation's folder ({file} cannot be read); create one with "
             "`aequa federation init`."
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise FolderError(
-            f"{file} has no `address` of HOST:PORT below [superlink.{CONNECTION}]."
+            f"{file} needs an `address` of the form HOST:PORT below [superlink.{CONNECTION}]."
         ) from None
     return Plan((host,), port)
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a file of this name is for its owner's eyes only."""
+    """Return whether a file of this name is secret, so that only its owner may read it."""
     return name.endswith(_SECRET_SUFFIXES)
 
 
@@ -146,12 +146,12 @@ def _below(folder: str, texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _make_empty(folder: Path) -> list[Path]:
-    """Make sure that ``folder`` is there and empty; return what was made, the innermost first."""
+    """Create ``folder`` or check that it is empty; return new folders, the innermost first."""
     if folder.is_dir():
         if any(folder.iterdir()):
             raise FolderError(
-                f"{folder} exists already and is not empty; nothing is overwritten: choose "
-                "another folder, or `aequa federation add-site` for further sites."
+                f"{folder} is not empty, and nothing is overwritten; choose another folder, or use "
+                "`aequa federation add-site` to add sites."
             )
         return []
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -159,13 +159,13 @@ def _make_empty(folder: Path) -> list[Path]:
         folder.mkdir(parents=True, mode=0o700)
     except OSError as error:
         raise FolderError(
-            f"{folder} cannot be made ({error.strerror}); choose another folder."
+            f"{folder} cannot be created ({error.strerror}); choose another folder."
         ) from None
     return missing
 
 
 def _place(parent: Path, texts: Mapping[str, str]) -> None:
-    """Write ``texts`` below ``parent``: beside their place, then moved there when complete."""
+    """Write ``texts`` to files below ``parent``; they are moved there once all are written."""
     with _workshop(parent) as workshop:
         for name, text in texts.items():
             path = workshop / name
@@ -184,8 +184,8 @@ def _workshop(parent: Path) -> Iterator[Path]:
         workshop = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
     except OSError as error:
         raise FolderError(
-            f"{parent} cannot be written ({error.strerror}); choose another folder, or let its "
-            "owner do this."
+            f"{parent} cannot be written ({error.strerror}); choose another folder, or run this as "
+            "its owner."
         ) from None
     try:
         yield workshop
@@ -195,7 +195,7 @@ def _workshop(parent: Path) -> Iterator[Path]:
 
 def _write_new(path: Path, text: str) -> None:
     mode = 0o600 if is_secret(path.name) else 0o755 if path.suffix == ".sh" else 0o644
-    # The mode is there before the first byte, and a file in place already is an error.
+    # The mode is set before the first byte is written, and an existing file is an error.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(text.encode())
 
@@ -208,4 +208,4 @@ def _keep_old(path: Path) -> Path:
         except FileExistsError:
             continue
         return kept
-    raise AssertionError("there is no last number")
+    raise AssertionError("unreachable: count() never ends")

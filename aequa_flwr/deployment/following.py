@@ -1,4 +1,4 @@
-"""A run that goes on elsewhere: followed to its end, and what to say of how it ended."""
+"""Following a run in other processes to its end, and reporting how it ended."""
 
 import shlex
 import tempfile
@@ -21,12 +21,12 @@ from aequa_flwr.settings import RunConfig
 
 COMPLETED = "finished:completed"
 _POLL_S = 0.2
-# How long a SuperLink of real nodes may be away, and how often it is asked meanwhile.
+# How long a deployed SuperLink may be unreachable, and how often it is asked meanwhile.
 _PATIENCE_S, _ASK_AGAIN_S = 90.0, 3.0
 
 
 class View(Protocol):
-    """What shows people where a run is."""
+    """Shows people the progress of a run."""
 
     def say(self, text: str) -> None:
         """Show a sentence."""
@@ -36,7 +36,7 @@ class View(Protocol):
 
 
 class InterruptedRunError(UserError):
-    """The user stopped the run; everything we started has ended."""
+    """The user stopped the run; every process that we started has ended."""
 
     exit_code = 130
 
@@ -49,15 +49,15 @@ def watch(
     view: View,
     patience_s: float = 0.0,
 ) -> str:
-    """Show progress until the run ends; returns Flower's word for how it ended.
+    """Show the progress of a run until it ends; return its final status in Flower's words.
 
-    A record that says failed ends it too: Ray may go on trying for minutes after that. Flower's
-    log of the run goes to the file ``log``. A SuperLink that cannot be reached is asked again for
-    ``patience_s``.
+    A record with the status failed ends it too, because Ray may keep trying for minutes. Flower's
+    log of the run is written to the file ``log``. A SuperLink that cannot be reached is asked
+    again for ``patience_s``.
     """
     started = time.time()
     reader = ProgressReader(folder)
-    deque(reader.new(), maxlen=0)  # what an earlier start has left
+    deque(reader.new(), maxlen=0)  # skip the progress from before a resume
     follower = connection.follow(run_id, log)
     was_there = False
     while True:
@@ -68,9 +68,9 @@ def watch(
             status = _status(connection, run_id, patience_s)
             if status.startswith("finished"):
                 return status
-            follower = connection.follow(run_id, log)  # the stream broke, the run did not
+            follower = connection.follow(run_id, log)  # the stream broke, but the run continues
         if was_there and not folder.exists():
-            raise UserError(f"The run's folder {folder} was removed while the run went on.")
+            raise UserError(f"The run folder {folder} was removed during the run.")
         was_there = folder.exists()
         if _written_since(folder / REPORT_FILE, started) and load_record(folder).status == "failed":
             return "failed"
@@ -96,9 +96,9 @@ def _written_since(path: Path, then: float) -> bool:
 
 
 def follow_connected(config: RunConfig, name: str, folder: Path, view: View) -> tuple[str, Path]:
-    """Run ``config`` on the SuperLink ``name``; returns how it ended, and the file of its log.
+    """Run ``config`` on the SuperLink ``name``; return its final status and its log file.
 
-    Ctrl-C stops the run there too.
+    Ctrl-C also stops the run on the SuperLink.
     """
     connection = Connection(name, user_environment())
     view.say(f"Asking the SuperLink {name}")
@@ -108,14 +108,14 @@ def follow_connected(config: RunConfig, name: str, folder: Path, view: View) -> 
         return watch(connection, run_id, folder, log, view, _PATIENCE_S), log
     except FederationError as error:
         raise FederationError(
-            f"{error} The run may go on without this command: `aequa watch "
+            f"{error} The run may continue without this command: `aequa watch "
             f"{shlex.quote(str(folder))}` on the server shows it. If it has ended: "
             f"{how_to_go_on(folder, name)}"
         ) from error
     except KeyboardInterrupt:
         connection.stop(run_id)
         raise InterruptedRunError(
-            f"Interrupted, and the run {run_id} was stopped; what was reached is in {folder} on "
+            f"Interrupted; run {run_id} was stopped, and its results so far are in {folder} on "
             f"the server. {how_to_go_on(folder, name)}"
         ) from None
 
@@ -123,12 +123,13 @@ def follow_connected(config: RunConfig, name: str, folder: Path, view: View) -> 
 def check_end(folder: Path, status: str, log: Path, connection: str = "") -> None:
     """Raise UserError unless the run completed, by Flower's ``status`` and by its record.
 
-    Flower calls a run completed in which every client failed. What can be gone on with is said.
+    Flower alone would call a run completed in which every client failed. The error says how to
+    resume the run if that is possible.
     """
     record = load_if_readable(folder)
     if record is not None and record.status == "completed" and status == COMPLETED:
         return
-    # Without a reason of its own the server died.
+    # Without a recorded reason the server died.
     sentences = [record.reason if record and record.reason else f"The run ended as {status}."]
     reached = record is None or not record.reason or record.rounds or _assessed(record)
     if "--resume" not in sentences[0] and reached:
@@ -137,11 +138,11 @@ def check_end(folder: Path, status: str, log: Path, connection: str = "") -> Non
 
 
 def _assessed(record: RunRecord) -> bool:
-    """Whether somebody's training alone would be lost."""
+    """Return whether the record has standalone accuracies, which a new run would lose."""
     return any(line.standalone_accuracy is not None for line in record.participants)
 
 
 def how_to_go_on(folder: Path, connection: str = "") -> str:
-    """Return the sentence that says how to resume the run."""
+    """Return a sentence that says how to resume the run in ``folder``."""
     where = f" --connection {connection}" if connection else ""
-    return f"Go on with `aequa run --resume {shlex.quote(str(folder))}{where}`."
+    return f"Resume it with `aequa run --resume {shlex.quote(str(folder))}{where}`."

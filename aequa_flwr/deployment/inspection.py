@@ -1,7 +1,7 @@
-"""Judge a federation's folder, or the part of it that a machine was given: a check, a sentence.
+"""Checks of a federation's folder, or of the part of it that a machine was given.
 
-A check is a function that returns what is well, raises DueSoon for what will be wrong soon, and
-UserError for what is wrong.
+A check is a function that returns a sentence if all is well. It raises DueSoon for what will be
+wrong soon, and UserError for what is wrong.
 """
 
 import importlib.util
@@ -36,23 +36,23 @@ _SERVER, _SITE = "start-superexec.sh", "start-supernode.sh"
 _ADDRESS_OPTIONS = {_SERVER: "--runtime-api-address", _SITE: "--superlink"}
 
 
-# OpenSSL's numbers for what is wrong with a certificate (X509_V_ERR_... in x509_vfy.h).
+# OpenSSL's error codes for certificates (X509_V_ERR_... in x509_vfy.h).
 _NOT_YET_VALID, _HAS_EXPIRED = 9, 10
 _OTHER_HOST = (62, 64)
 
 
 class DueSoon(UserError):  # noqa: N818 - a finding, not a malfunction
-    """Not wrong yet."""
+    """Something that is still right but will be wrong soon."""
 
 
 class UnreachableError(FolderError):
-    """The server does not answer, which may pass."""
+    """The server does not answer, which may be temporary."""
 
 
 def file_checks(folder: Path, site: str | None = None) -> list[Check]:
     """Return the checks of ``folder``: a whole federation, its server/, or one of its sites/.
 
-    ``site`` picks one site of a whole federation.
+    ``site`` selects one site of a whole federation.
     """
     if (folder / _SITE).is_file():
         return list(_site_checks(folder, folder, handed_over=False))
@@ -67,9 +67,9 @@ def file_checks(folder: Path, site: str | None = None) -> list[Check]:
 
 
 def connection_check(folder: Path, *, must_answer: bool = True) -> Check:
-    """Return the check that the server shows a certificate that its CA vouches for.
+    """Return the check that the server presents a certificate signed by its CA.
 
-    Unless it ``must_answer`` a server that cannot be reached is well: it may come later.
+    Without ``must_answer``, a server that cannot be reached passes: it may be started later.
     """
 
     def check() -> str:
@@ -93,14 +93,14 @@ def _connects(folder: Path) -> str:
 
 def _chosen_sites(folder: Path, site: str | None) -> list[Path]:
     parent = folder / "sites"
-    # A hidden folder is what an add-site left that was killed.
+    # Hidden folders are left by an add-site that was killed.
     there = sorted(path for path in parent.glob("[!.]*") if path.is_dir())
     if site is None:
         return there
     chosen = [path for path in there if path.name == site]
     if not chosen:
         names = ", ".join(path.name for path in there) or "none"
-        raise FolderError(f"There is no site {site} in {parent}; there is {names}.")
+        raise FolderError(f"There is no site {site} in {parent}; the sites are: {names}.")
     return chosen
 
 
@@ -128,13 +128,13 @@ def _server_checks(top: Path, folder: Path) -> Iterator[Check]:
 
 
 def _flower_keeps_a_database() -> str:
-    """Flower 1.41 cuts the path of its own package at spaces, and then makes no tables."""
+    """Check that Flower's path has no space: Flower 1.41 would then create no tables."""
     spec = importlib.util.find_spec("flwr")
     place = Path(spec.origin).parent if spec is not None and spec.origin else Path()
     if " " in str(place):
         raise FolderError(
-            f"Flower is installed in {place}, and its SuperLink cannot keep a database from a path "
-            "with a space; make an environment in a folder without one."
+            f"Flower is installed in {place}, but its SuperLink cannot keep a database if that "
+            "path has a space; create the environment in a folder without spaces."
         )
     return "Flower's SuperLink can keep its database."
 
@@ -147,14 +147,14 @@ def _site_checks(top: Path, folder: Path, *, handed_over: bool) -> Iterator[Chec
         yield partial(_fits_the_commands, top, top / "server" / "server.pem", folder / _SITE)
     private, public = folder / f"{name}.key", folder / f"{name}.pub"
     if handed_over and not private.exists():
-        yield lambda: f"{_shown(top, private)} is not here: the site has it."
+        yield lambda: f"{_shown(top, private)} is not here; only the site has it."
         return
     yield partial(_is_private, top, private)
     yield partial(_pair_fits, top, private, public)
 
 
 def _name_of(folder: Path) -> str:
-    """Return the site's name from its key: its folder may be called anything by now."""
+    """Return the site's name from its key file, because its folder may have been renamed."""
     keys = list(folder.glob("*.key"))
     return keys[0].stem if len(keys) == 1 else folder.resolve().name
 
@@ -165,7 +165,7 @@ def _authority_is_valid(top: Path, path: Path) -> str:
     return _judge_dates(
         certificate,
         shown,
-        "make a new federation folder with `aequa federation init` and give every site its new one",
+        "create a new federation with `aequa federation init` and give every site its new folder",
     )
 
 
@@ -183,11 +183,11 @@ def _judge_dates(certificate: x509.Certificate, shown: str, remedy: str) -> str:
         raise CertificateError(f"{shown} expired on {end:%Y-%m-%d}; {remedy}.")
     if now < start:
         raise CertificateError(
-            f"{shown} is valid only from {start:%Y-%m-%d %H:%M} UTC, and here it is "
-            f"{now:%Y-%m-%d %H:%M}; set this machine's clock."
+            f"{shown} is not valid before {start:%Y-%m-%d %H:%M} UTC, but this machine's clock "
+            f"says {now:%Y-%m-%d %H:%M}; set the clock."
         )
     if (end - now).days < _SOON_DAYS:
-        raise DueSoon(f"{shown} expires on {end:%Y-%m-%d}; {remedy} before.")
+        raise DueSoon(f"{shown} expires on {end:%Y-%m-%d}; before then, {remedy}.")
     return f"{shown} is valid until {end:%Y-%m-%d}."
 
 
@@ -205,8 +205,8 @@ def _is_signed(top: Path, folder: Path) -> str:
 def _same_authority(top: Path, path: Path) -> str:
     shown = _shown(top, path)
     if read_certificate(path, shown) != read_certificate(top / "ca" / "ca.crt", "ca/ca.crt"):
-        raise CertificateError(f"{shown} is of another federation; copy ca/ca.crt over it.")
-    return f"{shown} is this federation's."
+        raise CertificateError(f"{shown} is from another federation; copy ca/ca.crt over it.")
+    return f"{shown} is from this federation."
 
 
 def _fits_the_commands(top: Path, path: Path, script: Path) -> str:
@@ -219,7 +219,7 @@ def _fits_the_commands(top: Path, path: Path, script: Path) -> str:
             f"{shown} is for {names}, but {by} connects to {host}; run `aequa federation renew "
             f"DIR --host {','.join((host, *hosts))}`, or change the script."
         )
-    return f"{shown} is for {host}, where {by} connects."
+    return f"{shown} is for {host}, to which {by} connects."
 
 
 def _address(script: Path, shown: str) -> tuple[str, int]:
@@ -229,7 +229,8 @@ def _address(script: Path, shown: str) -> tuple[str, int]:
         raise FolderError(f"{shown} cannot be read ({error.strerror}).") from None
     except ValueError:
         raise FolderError(
-            f"{shown} has no {_ADDRESS_OPTIONS[script.name]} HOST:PORT, so nothing can connect."
+            f"{shown} has no {_ADDRESS_OPTIONS[script.name]} HOST:PORT; add it, so that it can "
+            "connect."
         ) from None
 
 
@@ -241,10 +242,10 @@ def _is_private(top: Path, path: Path) -> str:
         raise FolderError(f"{shown} cannot be read ({error.strerror}).") from None
     if mode & 0o077:
         raise FolderError(
-            f"{shown} can be read by others (mode {mode:04o}); run `chmod 600 {path}`, and make "
-            "a new one if somebody may have done so."
+            f"{shown} can be read by others (mode {mode:04o}); run `chmod 600 {path}`, and replace "
+            "it if somebody may have read it."
         )
-    return f"{shown} is its owner's only."
+    return f"{shown} can be read by its owner only."
 
 
 def _pem_key_fits(top: Path, path: Path, of: Path) -> str:
@@ -252,10 +253,7 @@ def _pem_key_fits(top: Path, path: Path, of: Path) -> str:
     key = read_key(path, shown).public_key()
     public = read_certificate(of, of_shown).public_key()
     if not isinstance(public, ec.EllipticCurvePublicKey) or key != public:
-        raise CertificateError(
-            f"{shown} is not the key of {of_shown}: one of the two is of another pair; take both "
-            "from a backup."
-        )
+        raise CertificateError(f"{shown} is not the key of {of_shown}; restore both from a backup.")
     return f"{shown} is the key of {of_shown}."
 
 
@@ -276,17 +274,17 @@ def _answers(host: str, port: int, authority: Path, script: str) -> str:
             socket.create_connection((host, port), _CONNECT_TIMEOUT_S) as plain,
             context.wrap_socket(plain, server_hostname=host),
         ):
-            return f"{address} answers with a certificate that {authority.name} vouches for."
+            return f"{address} answers with a certificate signed by {authority.name}."
     except ssl.SSLCertVerificationError as error:
         raise CertificateError(_why_not_trusted(error, host, port, authority, script)) from None
     except ssl.SSLError as error:
         raise FolderError(
-            f"{address} does not speak TLS ({error.reason}); is something else on that port?"
+            f"{address} does not use TLS ({error.reason}); is another program on that port?"
         ) from None
     except OSError as error:
         raise UnreachableError(
             f"{address} cannot be reached ({error.strerror or error}); is the SuperLink running, "
-            "and does the firewall pass that port?"
+            "and does the firewall allow that port?"
         ) from None
 
 
@@ -296,20 +294,19 @@ def _why_not_trusted(
     shows = f"The server.pem of the server at {join_address(host, port)}"
     if error.verify_code == _HAS_EXPIRED:
         return (
-            f"{shows} has expired; the operator makes a new one with `aequa federation renew DIR`, "
-            "copies it to the server and restarts the SuperLink."
+            f"{shows} has expired; ask the operator to run `aequa federation renew DIR`, copy the "
+            "new server.pem to the server and restart the SuperLink."
         )
     if error.verify_code == _NOT_YET_VALID:
         return f"{shows} is not valid yet; set this machine's clock, or the server's."
     if error.verify_code in _OTHER_HOST:
         return (
-            f"{shows} is for another host; the operator makes one that is also for {host} with "
-            f"`aequa federation renew DIR --host {host},...`, or {script} gets the server's "
-            "right name."
+            f"{shows} is for another host; ask the operator to run `aequa federation renew DIR "
+            f"--host {host},...`, or correct the server's name in {script}."
         )
     return (
-        f"{shows} is not signed by {authority} ({error.verify_message}); take ca.crt from the "
-        "operator again, and make sure that it is the operator's server that answers there."
+        f"{shows} is not signed by {authority} ({error.verify_message}); get ca.crt from the "
+        "operator again, and make sure that the operator's server is at that address."
     )
 
 

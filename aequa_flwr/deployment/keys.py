@@ -1,6 +1,6 @@
-"""A SuperNode's key pair: by it Flower knows a site again, whatever address it comes from.
+"""The key pair of a SuperNode, by which Flower recognises a site at any address.
 
-As ``ssh-keygen -t ecdsa -b 384`` writes them: Flower refuses every other form of private key.
+Keys are in the format of ``ssh-keygen -t ecdsa -b 384``, the only one that Flower accepts.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ class KeyFileError(UserError):
 
 
 def make_key_pair(name: str) -> tuple[str, str]:
-    """Return the texts of a new private and public key; ``name`` is the public one's comment."""
+    """Return the texts of a new private and public key; ``name`` is the public key's comment."""
     key = make_key()
     private = key.private_bytes(
         serialization.Encoding.PEM,
@@ -35,13 +35,12 @@ def check_key_pair(private: Path, public: Path, shown: tuple[str, str]) -> None:
         found = public.read_text(encoding="utf-8").split()[:2]
     except (OSError, ValueError):
         raise KeyFileError(
-            f"{shown[1]} cannot be read; write it again with "
-            f"`ssh-keygen -y -f {private} > {public}`."
+            f"{shown[1]} cannot be read; recreate it with `ssh-keygen -y -f {private} > {public}`."
         ) from None
     if found != expected.split():
         raise KeyFileError(
-            f"{shown[1]} is not the public key of {shown[0]}: one of the two is of another pair; "
-            "take both from a backup, or add the site under a new name and register that."
+            f"{shown[1]} is not the public key of {shown[0]}; restore both from a backup, or add "
+            "the site under a new name and register that."
         )
 
 
@@ -54,7 +53,7 @@ def _read_private(path: Path, shown: str) -> ec.EllipticCurvePrivateKey:
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise KeyFileError(
-            f"{shown} is not an ECDSA key in OpenSSH form without a password; make one with "
+            f"{shown} is not an ECDSA key in OpenSSH format without a password; create one with "
             f'`ssh-keygen -t ecdsa -b 384 -N "" -f FILE` and register it.'
         )
     return key

@@ -1,4 +1,4 @@
-"""What stands in the files of a federation's folder: pure functions of its plan."""
+"""The contents of the files in a federation's folder, as pure functions of its plan."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _PLACE = re.compile(r"@([A-Z_]+)@")
 
 
 def server_files(plan: Plan) -> dict[str, str]:
-    """Return the texts of server/, certificates and secrets aside, by their names."""
+    """Return the texts of the files in server/ by name, without certificates and secrets."""
     values = _values(plan)
     names = (
         "start-superlink.sh",
@@ -26,7 +26,7 @@ def server_files(plan: Plan) -> dict[str, str]:
 
 
 def site_files(plan: Plan, site: str) -> dict[str, str]:
-    """Return the texts of sites/``site``/, certificate and keys aside, by their names."""
+    """Return the texts of the files in sites/``site``/ by name, without certificate and keys."""
     values = _values(plan) | {"SITE": site}
     return {
         "start-supernode.sh": _filled("start-supernode.sh", values),
@@ -36,7 +36,7 @@ def site_files(plan: Plan, site: str) -> dict[str, str]:
 
 
 def operator_files(plan: Plan, folder: Path) -> dict[str, str]:
-    """Return the texts of README.md and operator/ for a federation in ``folder``."""
+    """Return the texts of README.md and of operator/ by name, for a federation in ``folder``."""
     values = _values(plan) | {
         # A JSON string is a TOML string.
         "ROOT_CERTIFICATES": json.dumps(str(folder / "ca" / "ca.crt"), ensure_ascii=False),
@@ -51,7 +51,7 @@ def operator_files(plan: Plan, folder: Path) -> dict[str, str]:
 
 
 def address_in(script: str, option: str) -> tuple[str, int]:
-    """Return the (host, port) that ``option`` has in a start script; raises ValueError."""
+    """Return the (host, port) of ``option`` in a start script; raises ValueError if not found."""
     found = re.search(rf"^\s*{option}[ =](\S+)", script, re.MULTILINE)
     if found is None:
         raise ValueError(f"there is no {option}")

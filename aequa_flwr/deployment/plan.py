@@ -1,4 +1,4 @@
-"""What a federation is told about itself: where its server is reached, and who its sites are."""
+"""The plan of a federation: how its server is reached, and the names of its sites."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True)
 class Plan:
-    """The names and addresses of the server, of which sites use the first, and its port."""
+    """The host names and addresses of the server, and its port; sites use the first host."""
 
     hosts: tuple[str, ...]
     port: int = 8000
@@ -24,12 +24,12 @@ class Plan:
 
     @property
     def address(self) -> str:
-        """Where sites and the operator connect."""
+        """The address that sites and the operator connect to."""
         return join_address(self.hosts[0], self.port)
 
     @property
     def local_address(self) -> str:
-        """Where the server's own SuperExec connects: the loopback if the certificate has it.
+        """The address for the server's own SuperExec: the loopback if the certificate has it.
 
         A machine behind a router often cannot reach itself by its public name.
         """
@@ -38,7 +38,7 @@ class Plan:
 
     @property
     def listens_on(self) -> str:
-        """The address to listen on: every one, or the loopback if no other machine is meant."""
+        """The address to listen on: all, or the loopback if all hosts are the loopback."""
         first = as_ip(self.hosts[0])
         if all(_is_loopback(host) for host in self.hosts):
             return "127.0.0.1" if first is None else str(first)
@@ -46,15 +46,18 @@ class Plan:
 
 
 def parse_hosts(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the hosts in ``texts``, each a host or several with commas; raises UsageError."""
+    """Return the hosts in ``texts``, which may hold commas; raises UsageError if one is wrong."""
     hosts = [_parse_host(host) for host in _split(texts)]
     if not hosts:
-        raise UsageError("--host is empty; name the server as the sites reach it.")
+        raise UsageError("--host is empty; give the name by which sites reach the server.")
     return tuple(dict.fromkeys(hosts))
 
 
 def parse_sites(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the sites' names in ``texts``, each a name or several with commas."""
+    """Return the sites' names in ``texts``, which may hold commas; raises UsageError.
+
+    Names must be safe as folder names, and different even if case is ignored.
+    """
     names = _split(texts)
     if not names:
         raise UsageError("--sites is empty; name the sites, e.g. --sites hospital-a,hospital-b.")
@@ -62,7 +65,7 @@ def parse_sites(texts: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if not is_safe_name(name):
             raise UsageError(f"The site {name!r} cannot be a folder name; use {SAFE_CHARACTERS}.")
-        # Some file systems do not tell Site from site.
+        # Some file systems do not distinguish Site from site.
         if name.lower() in seen:
             raise UsageError(f"The site {name} is named twice; every site needs its own name.")
         seen.add(name.lower())
@@ -70,7 +73,7 @@ def parse_sites(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def as_ip(host: str) -> IPv4Address | IPv6Address | None:
-    """Return ``host`` as an IP address, None if it is a name."""
+    """Return ``host`` as an IP address; None if it is a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -83,7 +86,7 @@ def join_address(host: str, port: int) -> str:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Return (host, port); raises ValueError for what ``join_address`` never wrote."""
+    """Return (host, port), the inverse of ``join_address``; raises ValueError for other text."""
     host, _, port = address.rpartition(":")
     if not host:
         raise ValueError(f"{address!r} has no host and port")
@@ -100,13 +103,15 @@ def _parse_host(text: str) -> str:
     ip = as_ip(text.strip("[]"))
     if ip is not None:
         if ip.is_unspecified:
-            raise UsageError(f"--host {text} is no address that a site can connect to.")
+            raise UsageError(
+                f"--host {text} is not an address that sites can connect to; give the server's own."
+            )
         return str(ip)
     if re.fullmatch(r"[^:]+:\d+", text):
-        raise UsageError(f"--host {text} has a port in it; give that with --port.")
+        raise UsageError(f"--host {text} contains a port; give the port with --port.")
     name = text.lower()
     labels = name.split(".")
-    # A last label of digits is a mistyped IP address: no domain has one.
+    # A last label of digits is a mistyped IP address: no domain ends so.
     if (
         len(name) > 253
         or not all(_LABEL.fullmatch(label) for label in labels)

@@ -1,4 +1,4 @@
-"""A Flower federation of our own on this machine: started, watched and stopped by its ids."""
+"""A local Flower federation on this machine: started, asked and stopped."""
 
 import json
 import os
@@ -26,21 +26,21 @@ from aequa_flwr.settings import RunConfig
 _HOST = "127.0.0.1"
 _CONNECTION = "aequa"
 _PACKAGES = ("aequa_flwr", "server_app", "client_app")
-# What a run on this machine starts, directly or through the SuperLink.
+# The commands that a run on this machine starts, directly or through the SuperLink.
 COMMANDS = ("flwr", "flower-superlink", "flower-superexec", "flwr-simulation")
 _READY_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
 
 
 class FederationError(UserError):
-    """The local federation could not be started or asked."""
+    """A federation that could not be started, or did not answer."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """``workers`` processes train at a time; ``nodes`` simulated nodes share the participants.
+    """The size of a simulation: ``workers`` processes train, ``nodes`` host the participants.
 
-    With ``cluster`` they are those of a Ray cluster that is up already.
+    With ``cluster`` the workers run on a Ray cluster that was started before.
     """
 
     workers: int
@@ -50,8 +50,8 @@ class Size:
 
     def to_flower(self) -> str:
         """Return Flower's federation config."""
-        # Ray is told how many cores it may use: in a container it would count the host's. A
-        # cluster knows its own, and Ray refuses to be told.
+        # Tell Ray how many cores it may use: in a container it would count the host's. For a
+        # cluster Ray refuses that, because the cluster knows its own.
         cores = "" if self.cluster else f" init-args-num-cpus={self.workers}"
         return (
             f"num-supernodes={self.nodes} client-resources-num-cpus=1 "
@@ -59,23 +59,23 @@ class Size:
         )
 
 
-# What Flower says of a connection that its configuration does not have.
+# What Flower says about a connection that its configuration does not have.
 _UNKNOWN = re.compile(r"connection '[^']*' not found in the Flower configuration file \((.*?)\)")
-# Below a notebook's kernel colours are forced, and Flower colours its JSON.
+# A notebook's kernel forces colours, and Flower would then colour its JSON.
 _UNCOLOURED = {"FORCE_COLOR": "", "CLICOLOR_FORCE": "", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 @dataclass(frozen=True)
 class Connection:
-    """A SuperLink by its name in Flower's configuration, and the environment that knows it."""
+    """A SuperLink, by its name in the Flower configuration that ``env`` points to."""
 
     name: str
     env: Mapping[str, str]
 
     def submit(self, config: RunConfig, size: Size | None) -> int:
-        """Start a run of this installation's own code and return its id.
+        """Start a run of this installation's own code; return its id.
 
-        ``size`` is that of a simulation; None where real nodes have connected.
+        ``size`` is the size of a simulation; None for real nodes.
         """
         with tempfile.TemporaryDirectory(prefix="aequa-") as folder:
             app = Path(folder) / "app"
@@ -84,7 +84,7 @@ class Connection:
             return int(self._ask("run", str(app), self.name, *federation)["run-id"])
 
     def follow(self, run_id: int, log: Path) -> "subprocess.Popen[bytes]":
-        """Return the process that copies the run's log to the file ``log`` until the run ends."""
+        """Return a process that copies the run's log to the file ``log`` until the run ends."""
         with log.open("wb") as file:
             return subprocess.Popen(
                 [_find("flwr", self.env), "log", str(run_id), self.name, "--stream"],
@@ -96,11 +96,11 @@ class Connection:
             )
 
     def status(self, run_id: int) -> str:
-        """Return Flower's word for the run, e.g. running or finished:completed."""
+        """Return the status of the run in Flower's words, e.g. running or finished:completed."""
         return str(self._ask("list", self.name, "--run-id", str(run_id))["runs"][0]["status"])
 
     def stop(self, run_id: int) -> None:
-        """Stop a run; what it has written stays."""
+        """Stop a run; its files stay."""
         self._ask("stop", str(run_id), self.name)
 
     def _ask(self, *arguments: str) -> Any:
@@ -120,9 +120,9 @@ class Connection:
             reason = " ".join(str(answer.get("error-message", "")).split())
             if unknown := _UNKNOWN.search(reason):
                 raise FederationError(
-                    f"There is no SuperLink connection {self.name!r} in {unknown[1]}; name one "
-                    "that is, add it there, or set FLWR_HOME to the operator's folder of a "
-                    "federation (docs/deployment.md)."
+                    f"There is no SuperLink connection {self.name!r} in {unknown[1]}; use one that "
+                    "is there, add it, or set FLWR_HOME to the operator folder of a federation "
+                    "(docs/deployment.md)."
                 )
             raise FederationError(f"Flower refused `flwr {arguments[0]}`: {reason}")
         return answer
@@ -130,7 +130,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class LocalFederation:
-    """A running SuperLink, how to ask it, and the environment of everything we start."""
+    """A running SuperLink, and the environment of every process that we start."""
 
     home: Path
     logs: Path
@@ -140,11 +140,11 @@ class LocalFederation:
 
     @property
     def connection(self) -> Connection:
-        """What Flower's commands know it by."""
+        """The connection for Flower's commands."""
         return Connection(_CONNECTION, self.env)
 
     def wait_until_ready(self) -> None:
-        """Return when the SuperLink takes connections; it starts while others get ready."""
+        """Return when the SuperLink accepts connections; raises FederationError if it does not."""
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while time.monotonic() < deadline and self.link.poll() is None:
             with socket.socket() as probe:
@@ -159,14 +159,13 @@ class LocalFederation:
 
 @contextmanager
 def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterator[LocalFederation]:
-    """Start a SuperLink with a home of its own; stop all that came of it on leaving.
+    """Start a SuperLink with its own home folder; on leaving, stop every process it started.
 
-    One that is not ``simulated`` waits for nodes, which are started with the same environment.
-    Its own home and port, because a SuperLink that another project started would run that
-    project's code.
+    If it is not ``simulated``, it waits for nodes, which are started with the same environment.
+    It has its own home and port, because a SuperLink of another project would run that project's
+    code.
     """
-    check_commands()
-    # A short path: Ray and Flower put sockets below it, whose names are limited to 107 bytes.
+    # The path must be short: Ray and Flower put sockets in it, with names of at most 107 bytes.
     home = Path(tempfile.mkdtemp(prefix="aequa-"))
     env = _environment(home)
     (home / "config.toml").write_text(
@@ -180,7 +179,7 @@ def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterat
                 [
                     _find("flower-superlink", env),
                     *(("--simulation",) if simulated else ()),
-                    "--insecure",  # plain HTTP, which never leaves this machine's loopback
+                    "--insecure",  # plain HTTP, on the loopback only
                     "--disable-runtime-dependency-installation",
                     *("--host", _HOST, "--port", str(port)),
                 ],
@@ -189,7 +188,7 @@ def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterat
                 stdin=subprocess.DEVNULL,
                 env=env,
                 cwd=home,
-                start_new_session=True,  # Ctrl-C is ours to handle, in order
+                start_new_session=True,  # so that only we receive Ctrl-C, and stop in order
             )
         yield LocalFederation(home, logs, env, port, link)
     finally:
@@ -200,7 +199,7 @@ def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterat
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ignore further signals to stop while stopping: an impatient second Ctrl-C leaves orphans."""
+    """Ignore stop signals during the block: a second Ctrl-C while stopping would leave orphans."""
     before = {stop: signal.signal(stop, signal.SIG_IGN) for stop in STOP_SIGNALS}
     try:
         yield
@@ -210,23 +209,23 @@ def undisturbed() -> Iterator[None]:
 
 
 def stop_all(env: Mapping[str, str]) -> None:
-    """End every process that carries this federation's home in its environment."""
+    """Stop every process with this federation's home folder in its environment."""
     stop_carriers("FLWR_HOME", lambda home: home == env["FLWR_HOME"])
 
 
 def stop_carriers(
     name: str, ours: Callable[[str], bool], timeout_s: float = _STOP_TIMEOUT_S
 ) -> None:
-    """End every process whose variable ``name`` has a value that is ``ours``.
+    """Stop every process whose environment variable ``name`` has a value that is ``ours``.
 
-    They inherited it from us, so no other process has it; parents are no guide, because Ray's
-    processes outlive theirs. What has not ended by itself after ``timeout_s`` is killed.
+    They inherited it from us, so no other process has it. Process trees do not help, because
+    Ray's processes outlive their parents. Processes still alive after ``timeout_s`` are killed.
     """
     mine = _carriers(name, ours)
     for process in mine:
         _signal(process, psutil.Process.terminate)
     _, alive = psutil.wait_procs(mine, timeout=timeout_s)
-    # What started while we were stopping is found in a second look.
+    # Look again for processes that were started in the meantime.
     rest = {*alive, *_carriers(name, ours)}
     for process in rest:
         _signal(process, psutil.Process.kill)
@@ -241,7 +240,7 @@ def _carriers(name: str, ours: Callable[[str], bool]) -> list[psutil.Process]:
             if process.pid != os.getpid() and value is not None and ours(value):
                 found.append(process)
         except (psutil.Error, OSError):
-            continue  # gone meanwhile, or another user's: not ours
+            continue  # it has ended, or belongs to another user
     return found
 
 
@@ -251,9 +250,9 @@ def _signal(process: psutil.Process, send: Callable[[psutil.Process], None]) -> 
 
 
 def write_app(folder: Path, config: RunConfig) -> None:
-    """Lay out this installation's code as a Flower app with ``config`` as its defaults.
+    """Write this installation's code to ``folder`` as a Flower app with ``config`` as defaults.
 
-    From a checkout and from a wheel alike; the values need no quoting on a command line.
+    This works from a checkout and from a wheel, and no value has to be quoted on a command line.
     """
     for package in _PACKAGES:
         source = _package_folder(package)
@@ -298,15 +297,15 @@ def _package_folder(package: str) -> Path:
 
 
 def check_commands() -> None:
-    """Raise FederationError if one of Flower's commands is missing, before anything waits for it.
+    """Raise FederationError if one of Flower's commands is missing.
 
-    A SuperLink starts the others by name, and goes on for ten minutes without them.
+    A SuperLink starts the others by name, and would wait ten minutes for a missing one.
     """
     path = user_environment()["PATH"]
     missing = [name for name in COMMANDS if shutil.which(name, path=path) is None]
     if missing:
         raise FederationError(
-            f"Flower's {' and '.join(missing)} cannot be found; install them with "
+            f"Flower's {' and '.join(missing)} cannot be found; run "
             "`pip install 'flwr[simulation]>=1.41,<1.42'`."
         )
 
@@ -321,9 +320,8 @@ def _find(command: str, env: Mapping[str, str]) -> str:
 def _commands_folder(home: Path) -> Path:
     """Return the folder of Flower's commands in this Python's environment.
 
-    Ray starts its workers through a shell without quoting, so an environment below a folder
-    with a space is reached through a link in ``home``: its Python then calls itself by a name
-    without one.
+    Ray starts its workers through a shell without quoting. So an environment whose path has a
+    space is reached through a link in ``home``, and its Python sees a path without one.
     """
     commands = Path(sys.executable).parent
     if not any(character.isspace() for character in f"{sys.prefix}{sys.executable}"):
@@ -333,7 +331,7 @@ def _commands_folder(home: Path) -> Path:
     linked = home / "env" / commands.relative_to(sys.prefix)
     for command in [*commands.glob("flwr*"), *commands.glob("flower-*")]:
         wrapper = home / "bin" / command.name
-        # The commands' own first lines name the Python of the folder with the space.
+        # The first lines of the commands themselves name a Python whose path has the space.
         python = linked / Path(sys.executable).name
         wrapper.write_text(f'#!/bin/sh\nexec "{python}" "{linked / command.name}" "$@"\n')
         wrapper.chmod(0o700)
@@ -341,43 +339,43 @@ def _commands_folder(home: Path) -> Path:
 
 
 def user_environment() -> dict[str, str]:
-    """Return this process's environment, in which Flower's own commands are found."""
+    """Return this process's environment, with Flower's commands on the PATH."""
     beside = str(Path(sys.executable).parent)
     return {**os.environ, "PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
 
 
 def _environment(home: Path) -> dict[str, str]:
     env = dict(os.environ)
-    # Flower starts its own commands by name, and the environment need not be activated.
+    # Flower starts its commands by name, and the environment may not be activated.
     env["PATH"] = os.pathsep.join([str(_commands_folder(home)), env.get("PATH", "")])
     env["FLWR_HOME"] = str(home)
     env["FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION"] = "1"
-    # Ray's files go with ours at the end, unless its sockets' names would grow beyond 107 bytes.
+    # Ray's files are removed with ours, unless its sockets' names would exceed 107 bytes.
     if len(str(home)) < 30:
         env["RAY_TMPDIR"] = str(home)
-    elif os.name == "posix":  # or it would take a TMPDIR that is as long
+    elif os.name == "posix":  # otherwise Ray would use a TMPDIR that is as long
         env.setdefault("RAY_TMPDIR", "/tmp")
-    # Both can be set by the user; without a word nothing is sent anywhere.
+    # No telemetry unless the user has set these.
     env.setdefault("FLWR_TELEMETRY_ENABLED", "0")
     env.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     return env
 
 
 def choose_port(port: int | None) -> int:
-    """Return ``port`` if it can be used, or a free one for None.
+    """Return ``port`` if it can be used, or a free port for None.
 
-    Raises UsageError for what is no port, FederationError for one that is taken.
+    Raises UsageError for a number that is not a port, FederationError for a port that is taken.
     """
     if port is not None and not 1 <= port <= 65535:
         raise UsageError(f"--port {port} is not possible; use 1 to 65535, or leave it out.")
     with socket.socket() as probe:
-        # As the server does: a port that only waits for old connections to fade is free.
+        # As the server does: a port with closed connections in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_HOST, port or 0))
         except OSError:
             raise FederationError(
-                f"Port {port} cannot be used on {_HOST}, it may be taken; choose another with "
+                f"Port {port} cannot be used on {_HOST} and may be taken; choose another with "
                 "--port, or leave --port out for a free one."
             ) from None
         return int(probe.getsockname()[1])

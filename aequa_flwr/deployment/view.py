@@ -1,4 +1,4 @@
-"""Where a run is, for people: a bar on a terminal or in a notebook, lines elsewhere."""
+"""The progress of a run for people: a bar on a terminal or in a notebook, lines elsewhere."""
 
 import time
 
@@ -10,7 +10,7 @@ from aequa_flwr.results import Progress
 
 _STAGES = {
     "join": "Participants joining",
-    "contribution": "Training alone, to assess contributions",
+    "contribution": "Training standalone models",
     "training": "Training together",
     "assessing": "Assessing contributions",
     "curve": "Measuring the accuracy curve",
@@ -24,7 +24,7 @@ _RUN = "This run"
 
 
 class Bars:
-    """Named bars, each with a description and a note, on a terminal; elsewhere there are none."""
+    """Named progress bars on a terminal, each with a description and a note; none elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -43,14 +43,14 @@ class Bars:
             self._bars.start()
 
     def stop(self) -> None:
-        """Leave the bars as they are."""
+        """Stop updating the bars and leave them on the screen."""
         if self._bars is not None:
             self._bars.stop()
 
     def set(
         self, name: str, description: str, note: str = "", fraction: float | None = None
     ) -> bool:
-        """Show or change a bar; returns whether there are any."""
+        """Show or change a bar; return whether bars are shown at all."""
         if self._bars is None:
             return False
         if name not in self._tasks:
@@ -59,18 +59,18 @@ class Bars:
         return True
 
     def drop(self, name: str) -> None:
-        """Show a bar no more."""
+        """Remove a bar."""
         if self._bars is not None and name in self._tasks:
             self._bars.remove_task(self._tasks.pop(name))
 
     def print(self, text: str) -> None:
-        """Print a line that stays; above the bars where there are any."""
+        """Print a line that stays, above the bars if there are any."""
         # soft_wrap: a path must stay in one piece to be copied.
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class ProgressView:
-    """A bar on a terminal, lines elsewhere: stage, done of total, accuracy so far, time left."""
+    """Shows stage, count, accuracy so far and time left: a bar on a terminal, lines elsewhere."""
 
     def __init__(self, console: Console) -> None:
         self._bars = Bars(console)
@@ -95,7 +95,7 @@ class ProgressView:
         self._bars.print(text)
 
     def show(self, progress: Progress) -> None:
-        """Show where the run is now."""
+        """Show the progress of the run."""
         text, note = describe_progress(progress)
         if self._bars.set(_RUN, text, note, progress.fraction):
             return
@@ -107,7 +107,10 @@ class ProgressView:
 
 
 def describe_progress(progress: Progress) -> tuple[str, str]:
-    """Return the stage with its count, and accuracy and time left; a total of 0 is unknown."""
+    """Return two texts: the stage with its count, and the accuracy with the time left.
+
+    A total of 0 means that it is unknown.
+    """
     count = f"{progress.done:,}" if progress.done else ""
     if progress.total:
         count = f"{progress.done} of {progress.total}"
@@ -125,12 +128,12 @@ def describe_progress(progress: Progress) -> tuple[str, str]:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return where a run is as one line."""
+    """Return the progress as one line of text."""
     return "  ".join(describe_progress(progress)).rstrip()
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it, in two units at most."""
+    """Return a time as text with at most two units, e.g. 3 min 20 s."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,4 +1,4 @@
-"""What the server and its nodes say: messages, their codec, what is admitted, a node's app."""
+"""The conversation of the server and its nodes: messages, codec, admission and ClientApp."""
 
 from aequa_flwr.federation.admission import Awaited, Collected, NormLimit, collect, decode_asked
 from aequa_flwr.federation.codec import (

@@ -1,4 +1,4 @@
-"""Admission: a reply counts if it is what was asked for; anything else is named and dropped."""
+"""Admission: a reply that matches its task is folded; any other is dropped with a reason."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,10 +17,10 @@ from aequa_flwr.slim import Layouts, Params
 
 @dataclass(frozen=True)
 class Awaited:
-    """What a node was asked for in a round, and so what its answer must be.
+    """What a node was asked for in a round, and so what its reply must be.
 
-    ``widths`` and ``num_examples`` are of each participant, the latter as it joined; ``weighted``
-    says that it counts as much as it has examples. ``individual_width`` is as in the task.
+    ``num_examples`` is what each participant joined with. ``weighted`` says that participants are
+    weighted by it. ``individual_width`` is that of the task.
     """
 
     server_round: int
@@ -31,11 +31,11 @@ class Awaited:
     weighted: bool = False
 
     def of(self, names: Iterable[str]) -> "Awaited":
-        """Return the same for ``names`` only, in their order."""
+        """Return the part of this that is about ``names``, in their order."""
         return replace(self, widths={name: self.widths[name] for name in names})
 
     def weights(self, trained: Iterable[Trained]) -> dict[float, int]:
-        """Return the weight that each width must have in the sum of those who were trained."""
+        """Return the weight that each width must have in the sum of the ``trained``."""
         weights: dict[float, int] = {}
         for line in trained:
             weight = self.num_examples[line.name] if self.weighted else 1
@@ -44,31 +44,31 @@ class Awaited:
 
 
 def decode_asked(content: RecordDict, awaited: Awaited) -> RoundPart:
-    """Decode a node's part of a round; raises WireError for whatever nobody asked for."""
+    """Decode a node's part of a round; raises WireError unless it is what was asked for."""
     part = decode_round_part(content, awaited.layouts, awaited.individual_width)
     check_asked(part, awaited)
     return part
 
 
 def check_asked(part: RoundPart, awaited: Awaited) -> None:
-    """Raise WireError unless ``part`` is the answer to what was asked."""
+    """Raise WireError unless ``part`` is what was asked for."""
     if part.server_round != awaited.server_round:
         raise WireError(f"the reply is to round {part.server_round}, not {awaited.server_round}")
     names = [line.name for line in part.trained] + list(part.refused)
     if sorted(names) != sorted(awaited.widths):
-        raise WireError("the reply is not about the participants that were asked for")
+        raise WireError("the reply is about other participants than those in the task")
     for line in part.trained:
         _check_line(line, awaited)
     if part.partial.weights != awaited.weights(part.trained):
-        raise WireError("a participant counts as more, or less, than was agreed")
+        raise WireError("the weight of a participant in the sum is not the agreed one")
 
 
 def _check_line(line: Trained, awaited: Awaited) -> None:
     if line.width != awaited.widths[line.name]:
-        raise WireError(f"{line.name} trained another width than it was asked for")
+        raise WireError(f"{line.name} trained at another width than it was asked to")
     if line.num_examples != (joined := awaited.num_examples[line.name]):
         raise WireError(
-            f"{line.name} says that it has {line.num_examples} examples, and joined with {joined}"
+            f"{line.name} reports {line.num_examples} examples, but joined with {joined}"
         )
     if not all(math.isfinite(value) for value in vars(line).values() if isinstance(value, float)):
         raise WireError(f"the loss of {line.name} is not a finite number")
@@ -76,11 +76,11 @@ def _check_line(line: Trained, awaited: Awaited) -> None:
 
 @dataclass
 class Collected:
-    """What a round brought: the sum, who was trained, everybody's individual sub-model.
+    """The replies of a round: their sum, who was trained, and the individual sub-models.
 
-    ``refused`` are those whose reply could not be used, or who could not be trained, and why;
-    ``missing`` those of whom nothing came, and why. ``surplus`` are those of whom more came than
-    was asked for; the rest of it was dropped.
+    ``refused`` are the participants that could not be trained or whose reply could not be used,
+    with reasons. ``missing`` are those without a reply, with reasons. ``surplus`` are those with
+    more than one reply; only the first was used.
     """
 
     running: RunningSum
@@ -92,11 +92,11 @@ class Collected:
 
     @property
     def total(self) -> MaskedSum:
-        """The sum of everybody that was trained."""
+        """The sum over all trained participants."""
         return self.running.total
 
     def fold(self, part: RoundPart) -> None:
-        """Add a node's part; raises AggregationError, and nothing is added, on overflow."""
+        """Add a node's part; on overflow add nothing and raise AggregationError."""
         self.running.merge(part.partial)
         self.trained.extend(part.trained)
         self.individual.update(part.individual)
@@ -104,17 +104,17 @@ class Collected:
 
 @dataclass(frozen=True)
 class NormLimit:
-    """Refuses updates that are longer than ``ratio`` times the median of their round.
+    """Refuses updates whose norm is more than ``ratio`` times the median of their round.
 
-    ``received`` are the parameters that everybody started from. A node of several participants is
-    judged by their mean, which is all that it sends.
+    ``received`` are the parameters that all participants started from. A node that hosts several
+    participants is judged by their mean, because it sends nothing else.
     """
 
     ratio: float
     received: Params
 
     def refuse(self, parts: list[RoundPart]) -> tuple[list[RoundPart], dict[str, str]]:
-        """Return the parts within the limit, and why the others are not."""
+        """Return the parts within the limit, and the reasons for refusing the others."""
         norms = [self._norm(part) for part in parts]
         most = self.ratio * median(norms) if norms else 0.0
         kept: list[RoundPart] = []
@@ -123,7 +123,7 @@ class NormLimit:
             if norm <= most:
                 kept.append(part)
                 continue
-            reason = f"its update has norm {norm:.4g}, and the limit of this round is {most:.4g}"
+            reason = f"its update has norm {norm:.4g}, above the limit of this round, {most:.4g}"
             refused |= dict.fromkeys((line.name for line in part.trained), reason)
         return kept, refused
 
@@ -143,9 +143,10 @@ def collect(
     sender: Callable[[Message], int],
     limit: NormLimit | None = None,
 ) -> Collected:
-    """Fold replies as they come; each is dropped once folded, unless a ``limit`` compares them.
+    """Return the replies of a round, folded into one sum as they arrive.
 
-    ``awaited`` says what each node was asked for, and ``sender`` which node a reply is from.
+    A reply is freed once it is folded, unless there is a ``limit``, which must compare them all.
+    ``awaited`` is what each node was asked for; ``sender`` returns the node of a reply.
     """
     collected = Collected(RunningSum(layouts))
     parts = _usable(replies, dict(awaited), sender, collected)
@@ -158,7 +159,7 @@ def collect(
             collected.fold(part)
         except AggregationError as error:
             collected.refused |= dict.fromkeys((line.name for line in part.trained), str(error))
-        del part  # or it would stay while the next one is read
+        del part  # free it before the next one is read
     return collected
 
 
@@ -168,10 +169,10 @@ def _usable(
     sender: Callable[[Message], int],
     collected: Collected,
 ) -> Iterator[RoundPart]:
-    """Yield what can be used; who sent anything else, or nothing, is noted in ``collected``."""
+    """Yield the usable replies; note refused and missing ones in ``collected``."""
     for reply in replies:
         asked = waiting.pop(sender(reply))
-        if reply.has_error():  # Flower's word for it: the node is away, or its process died
+        if reply.has_error():  # from Flower: the node is offline, or its process died
             collected.missing |= dict.fromkeys(asked.widths, reason_of(reply))
             continue
         try:

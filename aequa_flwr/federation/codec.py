@@ -1,4 +1,4 @@
-"""The messages on the wire: an encode and a decode for each, to and from Flower's records."""
+"""The messages on the wire: an encode/decode pair for each, to and from Flower's records."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast, get_type_hints
@@ -40,10 +40,10 @@ from aequa_flwr.slim import Layouts, NDArray, Params, bn_rows_held, is_switchabl
 
 _PARAMS, _INDIVIDUAL = "params", "individual"
 Scalar = str | int | float | bool
-# What others wrote goes into logs and records; no reason needs more characters.
+# Reasons from nodes go into logs and records, so they are cut to this many characters.
 _LONGEST_REASON = 500
-# A participant's line in the reply to a round travels as columns, one for each of its fields: a
-# number that is added to Trained is on the wire.
+# The lines of the participants in a round's reply travel as columns, one for each field of
+# Trained. A field that is added to Trained is on the wire without a change here.
 _COLUMNS: Mapping[str, type] = get_type_hints(Trained)
 
 
@@ -90,7 +90,7 @@ def decode_joined(content: RecordDict) -> Joined:
 
 
 def encode_refusal(reason: str) -> RecordDict:
-    """Encode why a node, or a participant of it, is refused; for the log of its own side."""
+    """Encode why a node or one of its participants is refused, for the node's own log."""
     return RecordDict({HEAD: ConfigRecord({"reason": reason})})
 
 
@@ -197,9 +197,10 @@ def decode_round_task(content: RecordDict) -> RoundTask:
 def encode_round_part(part: RoundPart) -> RecordDict:
     """Encode a node's part of a round.
 
-    A sum of one travels as float32, half the bytes of its integers and without loss: what
-    rounding to the step leaves of a float32 is still one. Its individual sub-model is in it, and
-    not sent again: a participant cannot show one model to be assessed and add another.
+    The sum of a single participant travels as float32, half the bytes of its integers. This loses
+    nothing, because a float32 rounded to the step of the sum is still a float32. The individual
+    sub-model is not sent again: it is read from the sum, so that a participant cannot show one
+    model for assessment and add another to the sum.
     """
     partial = part.partial
     weight = sum(partial.weights.values())
@@ -222,7 +223,7 @@ def encode_round_part(part: RoundPart) -> RecordDict:
             "sum-bn-rows": list(partial.bn_row_weights),
             "sum-bn-row-weights": list(partial.bn_row_weights.values()),
             "sum-count": partial.count,
-            # As text: a protocol integer has 64 bits, the bound may need more in between.
+            # As text: an integer on the wire has 64 bits, and the bound may need more.
             "sum-bound": str(partial.bound),
             **_refused(part.refused),
         }
@@ -235,10 +236,10 @@ def encode_round_part(part: RoundPart) -> RecordDict:
 def decode_round_part(
     content: RecordDict, layouts: Layouts, individual_width: float | None
 ) -> RoundPart:
-    """Decode a node's part of a round of the network of ``layouts``.
+    """Decode a node's part of a round for the network of ``layouts``.
 
-    Raises WireError for what cannot be such a part. Whether it is the part that was asked for is
-    for admission to say.
+    Raises WireError for anything that cannot be such a part. `admission` checks whether it is
+    the part that was asked for.
     """
     head = read_head(content)
     _check_protocol(head)
@@ -296,7 +297,7 @@ def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> Mask
         sums = _embed_sums(read_arrays(content, _PARAMS, writable=False), layouts, max(widths))
         bound = int(read_scalar(head, "sum-bound", str)[:_LONGEST_REASON])
         if bound < max((_largest(value) for value in sums.values()), default=0):
-            raise WireError("the sum is larger than it says it can be")
+            raise WireError("the sum is larger than its own bound")
         by_width = dict(zip(widths, weights, strict=True))
         return MaskedSum(layouts).merge(
             MaskedSum(layouts, sums, by_width, bn_rows, count=count, bound=bound)
@@ -306,7 +307,10 @@ def _read_sum(content: RecordDict, head: ConfigRecord, layouts: Layouts) -> Mask
 
 
 def _read_bn_rows(head: ConfigRecord, layouts: Layouts, width: float, total: int) -> dict[int, int]:
-    """Read who trained which row of BatchNorm: at most everybody, none that nobody holds."""
+    """Return the weight that trained each BatchNorm row.
+
+    Raises WireError for a row that the width does not hold, or a weight above ``total``.
+    """
     rows = read_list(head, "sum-bn-rows", int)
     weights = read_list(head, "sum-bn-row-weights", int)
     held = bn_rows_held(layouts, width)
@@ -334,12 +338,12 @@ def _embed_sums(arrays: Mapping[str, AnyArray], layouts: Layouts, width: float) 
 
 
 def _largest(sums: Int64) -> int:
-    # As Python's integers: the magnitude of the smallest int64 is none.
+    # Python integers, because the magnitude of the smallest int64 is not an int64.
     return max(int(sums.max(initial=0)), -int(sums.min(initial=0)))
 
 
 def read_settings(content: RecordDict) -> dict[str, Scalar]:
-    """Return the settings that the server sent along; nothing if the node's own app has them."""
+    """Return the settings in a message; empty if the node has them from its own app."""
     record = content.config_records.get(SETTINGS) or ConfigRecord()
     return {key: value for key, value in record.items() if isinstance(value, Scalar)}
 
@@ -360,7 +364,7 @@ def _check_protocol(head: ConfigRecord) -> None:
     protocol = read_scalar(head, "protocol", int)
     if protocol != PROTOCOL_VERSION:
         raise WireError(
-            f"the node speaks protocol {protocol} and the server {PROTOCOL_VERSION}; install the "
+            f"the node uses protocol {protocol} and the server {PROTOCOL_VERSION}; install the "
             "same version of aequa-flwr on both"
         )
 

@@ -1,4 +1,4 @@
-"""Delivery: every participant on a machine of its own receives its reward, and nobody else's."""
+"""Delivery: the node of every deployed participant receives its reward, and no other."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -17,7 +17,7 @@ def deliver(
 ) -> dict[str, str]:
     """Send each of ``names`` its reward; return the failures with their reasons.
 
-    One participant at a time, so that the server holds one reward at a time.
+    Rewards are sent one after the other, so that the server holds only one in memory.
     """
     failed: dict[str, str] = {}
     for name in names:

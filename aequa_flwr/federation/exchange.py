@@ -1,4 +1,4 @@
-"""Messages to nodes and their replies, on Flower's grid."""
+"""Sending messages to nodes and receiving their replies, over Flower's grid."""
 
 import time
 from collections import deque
@@ -10,10 +10,10 @@ from flwr.serverapp import Grid
 
 from aequa_flwr.federation.reading import WireError
 
-# How often replies are looked for: after every hundredth of the time waited so far, within these.
-# Flower's own grids wait 0.1 s and more; looking takes time of a core that may train.
+# The pause between two polls is a hundredth of the time waited so far, within these limits.
+# Flower's own grids wait 0.1 s and more. Polling takes time from a core that may be training.
 POLL_S, _MOST_S = 0.02, 0.25
-# Replies that are fetched at once, and then in memory.
+# The number of replies that are fetched, and so held in memory, at once.
 _AT_ONCE = 32
 
 
@@ -23,22 +23,22 @@ def make_message(node: int, kind: str, server_round: int, content: RecordDict) -
 
 
 def content_of(reply: Message) -> RecordDict:
-    """Return what a node answered; raises WireError where it failed."""
+    """Return the content of a reply; raises WireError if the node failed."""
     if reply.has_error():
         raise WireError(reason_of(reply))
     return reply.content
 
 
 def reason_of(reply: Message) -> str:
-    """Return why there is no answer but an error of Flower's."""
+    """Return the reason in a reply that is an error from Flower."""
     reason = " ".join(str(reply.error.reason).split())
     return f"the node failed (code {reply.error.code}): {reason[-300:]}"
 
 
 class Exchange:
-    """Sends each node its messages one at a time, and knows who was asked what.
+    """Sends each node its messages one at a time, and knows which reply answers which message.
 
-    ``attached`` are records that go along with every message, unless it has its own of that name.
+    ``attached`` are records added to every message that has no record of that name.
     """
 
     def __init__(self, grid: Grid, attached: Mapping[str, ConfigRecord] | None = None) -> None:
@@ -50,10 +50,9 @@ class Exchange:
     def ask(self, queues: Mapping[int, Iterable[Message]], timeout_s: float) -> Iterator[Message]:
         """Send each node its messages, one at a time, and yield replies as they arrive.
 
-        A message is taken from its queue when it is sent: none needs to be in memory before.
-
-        What has not come after ``timeout_s`` is not yielded, nor is a second answer to a message;
-        ``surplus`` has the nodes that sent one.
+        A message is taken from its queue when it is sent, so none needs to be in memory before.
+        Replies after ``timeout_s`` are not yielded. Nor is a second reply to the same message;
+        ``surplus`` lists the nodes that sent one.
         """
         since = time.monotonic()
         deadline = since + timeout_s
@@ -74,30 +73,30 @@ class Exchange:
                 ready.append(self._sent[asked])
                 since = time.monotonic()
                 yield reply
-                del reply  # or it would stay while the next one is fetched
+                del reply  # free it before the next one is fetched
             if pending and not ready:
                 waited = time.monotonic() - since
                 time.sleep(min(_MOST_S, max(POLL_S, waited / 100)))
 
     def _pull(self, asked: Sequence[str]) -> Iterator[Message]:
-        """Yield what has come, a few at a time: each reply may hold a model."""
+        """Yield the replies that have arrived, fetched a few at a time: each may hold a model."""
         for start in range(0, len(asked), _AT_ONCE):
             replies = deque(self._grid.pull_messages(asked[start : start + _AT_ONCE]))
             while replies:
                 yield replies.popleft()
 
     def _send_next(self, node: int, waiting: Iterator[Message]) -> set[str]:
-        """Send the node's next message, if there is one; return its id."""
+        """Send the node's next message, if there is one; return the set of its id."""
         sent: set[str] = set()
         for message in islice(waiting, 1):
             for name, record in self._attached.items():
                 if record and name not in message.content:
-                    # A fresh one for each: Flower changes records of one message for all.
+                    # A copy for each message: Flower would change a shared record in all of them.
                     message.content[name] = ConfigRecord(dict(record))
             sent.update(self._grid.push_messages([message]))
         self._sent |= dict.fromkeys(sent, node)
         return sent
 
     def sender(self, reply: Message) -> int:
-        """Return the node that was asked: an error of Flower's own names another sender."""
+        """Return the node that was asked; an error from Flower itself names another sender."""
         return self._sent.get(reply.metadata.reply_to_message_id, reply.metadata.src_node_id)

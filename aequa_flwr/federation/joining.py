@@ -1,4 +1,4 @@
-"""Joining: every node is asked whom it hosts, until all participants are there or time is up."""
+"""Joining: ask every node whom it hosts, until all participants have joined or time is up."""
 
 import json
 import time
@@ -16,22 +16,21 @@ from aequa_flwr.federation.messages import JOIN, REFUSE, Joined
 from aequa_flwr.federation.reading import WireError
 from aequa_flwr.files import SAFE_CHARACTERS, is_safe_name, write_whole
 
-# How long a node that is refused has to hear why; nobody waits for more.
+# How long the server waits for refused nodes to receive the reason.
 _TELL_S = 5.0
-# More than any site has, and few enough that weighted sums cannot overflow by it.
+# More than any site has, and few enough that weighted sums cannot overflow.
 _MOST_EXAMPLES = 10**9
 
 
 @dataclass
 class Roster:
-    """Who has joined so far: the node and the number of examples of each name.
+    """The participants that have joined so far: the node and the number of examples of each name.
 
-    ``storing`` are the names whose node stores the reward itself, ``fingerprints`` those of each
-    one's data. ``refused`` has a line (who,
-    why) for each node or participant that could not join. ``bound`` are the nodes that names
-    belonged to before: none of these names is taken from another node. ``schema`` is the
-    fingerprint that a node must share, None if it does not matter. ``known`` are the participants
-    and their numbers of examples when the run began, if it goes on: nobody else is taken.
+    ``schema`` is the fingerprint that a node's schema must have; None: any. ``bound`` are the
+    nodes that names belong to; no other node may use these names. ``known`` are the participants
+    of a resumed run and their numbers of examples; no others are admitted. ``storing`` are the
+    names whose node stores the reward, ``fingerprints`` those of the participants' data.
+    ``refused`` has a pair (who, why) for each node or participant that could not join.
     """
 
     schema: str | None
@@ -44,38 +43,42 @@ class Roster:
     refused: list[tuple[str, str]] = field(default_factory=list)
 
     def admit(self, node: int, reply: Message) -> str:
-        """Take up the participants of a node; returns why not, or nothing if all were taken."""
+        """Admit the participants of a node; return why some were refused, empty if none was."""
         try:
             joined = decode_joined(content_of(reply))
         except WireError as error:
             return self._refuse(f"node {node}", str(error))
         if joined.refusal:
             self._refuse(f"node {node}", joined.refusal)
-            return ""  # its own side knows
+            return ""  # the node has logged it already
         if self.schema is not None and joined.schema != self.schema:
-            reason = "its classes or the form of its examples differ; copy the server's schema.json"
-            return self._refuse(f"node {node}", f"{reason} into its data folder")
+            reason = "its schema (classes and form of the examples) differs from the server's; copy"
+            return self._refuse(f"node {node}", f"{reason} schema.json into its data folder")
         reasons = [self._admit_one(node, name, joined) for name in joined.num_examples]
         return "; ".join(reason for reason in reasons if reason)
 
     def _admit_one(self, node: int, name: str, joined: Joined) -> str:
         count = joined.num_examples[name]
         if name in self.num_examples:
-            return self._refuse(name, "a second node uses this name; give every node its own")
+            return self._refuse(name, "another node has joined with this name; rename one of them")
         if self.bound.get(name, node) != node:
             return self._refuse(
                 name,
-                "this name belongs to another node; let that one come back, or remove the "
-                "name from the roster if it is gone for good",
+                "this name belongs to another node; reconnect that node, or remove the name from "
+                "the roster if the node is gone for good",
             )
         if not is_safe_name(name):
-            return self._refuse(f"node {node}", f"its name cannot be used; use {SAFE_CHARACTERS}")
+            return self._refuse(
+                f"node {node}", f"its participant name is not allowed; use {SAFE_CHARACTERS}"
+            )
         if not 1 <= count <= _MOST_EXAMPLES:
             few = "it has no training examples"
-            return self._refuse(name, few if count < 1 else f"nobody has {count} examples")
+            return self._refuse(name, few if count < 1 else f"{count} examples are not plausible")
         if self.known and self.known.get(name) != count:
             had = self.known.get(name, "none")
-            return self._refuse(name, f"it has {count} examples, and had {had} when the run began")
+            return self._refuse(
+                name, f"it has {count} examples, but had {had} when the run started"
+            )
         self.num_examples[name] = count
         self.nodes[name] = node
         self.fingerprints[name] = joined.fingerprints.get(name, "")
@@ -97,10 +100,10 @@ def gather(
     timeout_s: float,
     on_joined: Callable[[int, float], None],
 ) -> None:
-    """Fill ``roster`` until all expected participants are there, or time is up.
+    """Fill ``roster`` until all expected participants have joined or time is up.
 
-    Nodes that connect meanwhile are asked too; one that is refused is told why. ``on_joined`` is
-    told how many are there and how many seconds are left, after every answer and every second.
+    Nodes that connect meanwhile are asked too. A refused node is told why. ``on_joined`` receives
+    the number of participants and the seconds left, after every reply and every second.
     """
     deadline = time.monotonic() + timeout_s
     asked: set[int] = set()
@@ -123,7 +126,7 @@ def gather(
 
 
 def _tell_refused(exchange: Exchange, refused: Mapping[int, str]) -> None:
-    """Let those who are not taken know why: their log is what their operators read."""
+    """Send refused nodes the reasons, which they log for whoever runs them."""
     queues = {
         node: [make_message(node, REFUSE, 0, encode_refusal(reason))]
         for node, reason in refused.items()
@@ -133,9 +136,9 @@ def _tell_refused(exchange: Exchange, refused: Mapping[int, str]) -> None:
 
 
 def load_roster(path: Path) -> dict[str, int]:
-    """Return which node each name belongs to; nothing if the file is not there yet.
+    """Return which node each name belongs to; empty if ``path`` does not exist yet.
 
-    A folder is one with a file for each name that holds the id of its node, such as
+    A folder has a file for each name that holds the id of its node, such as
     ``operator/registered`` of `aequa federation init`.
     """
     try:
@@ -149,11 +152,11 @@ def load_roster(path: Path) -> dict[str, int]:
     except OSError as error:
         raise UserError(f"The roster {path} cannot be read ({error.strerror}).") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(f"{path} is not a roster; give roster another file.") from None
+        raise UserError(f"{path} is not a roster; set roster to another file.") from None
 
 
 def save_roster(path: Path, nodes: Mapping[str, int]) -> None:
-    """Write which node each name belongs to; a folder is not ours to write."""
+    """Write which node each name belongs to, unless ``path`` is a folder: others write that."""
     if path.is_dir():
         return
     write_whole(path, json.dumps({"nodes": dict(sorted(nodes.items()))}, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""What nodes and the server say to each other, as dataclasses; `codec` puts it on the wire."""
+"""The messages between the server and its nodes, as dataclasses; `codec` encodes them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from flwr.app import MessageType
 
 from aequa_flwr.slim import Params
 
-# Raise it with every change of a record; a node of another version is refused when it joins.
+# Raise it with every change of a message; a node with another version is refused when it joins.
 PROTOCOL_VERSION = 7
 
 JOIN = f"{MessageType.QUERY}.join"
@@ -16,19 +16,18 @@ REWARD = f"{MessageType.QUERY}.reward"
 TRAIN_ALONE = f"{MessageType.TRAIN}.alone"
 TRAIN_ROUND = MessageType.TRAIN
 
-# Records that may go along with any message: what the user of the strategy sends (Flower's own
-# name for it), and our settings, where the app that runs has none of ours.
+# Records that any message may carry: what the user of the strategy sends (under Flower's own
+# name), and our settings, if they are not in the run config of the user's app.
 CONFIG, SETTINGS = "config", "aequa-settings"
 
 
 @dataclass(frozen=True)
 class Joined:
-    """A node's answer to joining: whom it hosts and how many examples each has.
+    """A node's answer to joining: the participants it hosts, and how many examples each has.
 
-    ``schema`` is the fingerprint of what its examples and classes look like, ``fingerprints`` are
-    those of each participant's data. ``refusal`` is not empty when the node cannot take part; it
-    says why and what to do. ``stores_rewards`` says that the node stores the reward itself, as one
-    on a machine of its own does.
+    ``schema`` is the fingerprint of the schema of its examples, ``fingerprints`` are those of each
+    participant's data. If the node cannot take part, ``refusal`` says why and what to do.
+    ``stores_rewards`` says that the node stores its participant's reward, as a deployed one does.
     """
 
     num_examples: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +48,7 @@ class AloneTask:
 
 @dataclass(frozen=True)
 class AloneReply:
-    """The models trained alone, and who could not be trained and why."""
+    """Standalone models, and the participants that could not be trained with reasons."""
 
     models: Mapping[str, Params]
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -57,11 +56,10 @@ class AloneReply:
 
 @dataclass(frozen=True)
 class RoundTask:
-    """Train these participants at these widths; ``params`` are of the widest of them.
+    """Train these participants at these widths; ``params`` belong to the widest of them.
 
-    ``individual_width`` is the width of each participant's own parameters that are wanted beside
-    the sum; None: none are. ``models`` are full models that participants have of their own,
-    instead of ``params``, which is then empty.
+    With ``individual_width`` the reply must also hold each participant's own parameters at that
+    width. ``models`` are personal full models; if there are any, ``params`` is empty.
     """
 
     server_round: int
@@ -81,7 +79,7 @@ class RewardTask:
 
 @dataclass(frozen=True)
 class RewardReply:
-    """Where the reward is now, or why it could not be stored."""
+    """Where the reward was stored, or why it could not be."""
 
     stored: str = ""
     refusal: str = ""

@@ -1,7 +1,7 @@
 """A node's side of the conversation: a Flower ClientApp that answers every message of the server.
 
-A deployed node starts a new process for every message: what needs torch, which takes seconds to
-import, is imported by the messages that train.
+A deployed node starts a new process for every message. Torch takes seconds to import, so only
+the messages that train import it.
 """
 
 import json
@@ -40,6 +40,7 @@ from aequa_flwr.federation.codec import (
     read_settings,
 )
 from aequa_flwr.federation.messages import AloneReply, Joined, RewardReply, RewardTask
+from aequa_flwr.options import in_short
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.settings import RunConfig
 
@@ -53,13 +54,13 @@ _REWARDS = "~/aequa-rewards"
 
 @dataclass(frozen=True)
 class Given:
-    """What a message says of the run: its settings, and the schema where the server sent it."""
+    """What a message says about the run: its settings, and the schema if the server sent it."""
 
     settings: RunConfig
     schema: Schema | None = None
 
 
-# The data that a node has for a run.
+# Returns the data that a node has for a run.
 OpenData = Callable[[Given, Context], FederatedData]
 
 
@@ -87,10 +88,10 @@ def make_client_app(
 
 
 class Node:
-    """What a node answers to each message of the server.
+    """Answers each message from the server.
 
-    ``open_data`` finds its data. A node that ``brings_data`` hosts all of it, and so does a
-    deployed one; others host the share of a simulated federation that falls to them.
+    ``open_data`` returns the node's data. A node that ``brings_data`` hosts everyone in it, and
+    so does a deployed node. Others host their share of a simulated federation.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Node:
         self._hosts: dict[tuple[Given, int], Host] = {}
 
     def client_app(self) -> ClientApp:
-        """Return the ClientApp that gives these answers."""
+        """Return a Flower ClientApp that answers with this node."""
         app = ClientApp()
         app.query("join")(self.join)
         app.query("refuse")(self.refuse)
@@ -114,7 +115,7 @@ class Node:
         return app
 
     def join(self, message: Message, context: Context) -> Message:
-        """Say whom this node hosts, or why it cannot take part."""
+        """Answer with the participants of this node, or the reason why it cannot take part."""
         try:
             data = self._open_data(_given(message, context), context)
             names = self._hosted(data, context)
@@ -130,22 +131,22 @@ class Node:
         return Message(encode_joined(answer), reply_to=message)
 
     def refuse(self, message: Message, _context: Context) -> Message:
-        """Write into this side's log why the server does not take this node."""
+        """Log the server's reason for refusing this node."""
         logger.warning("The server refused this node: %s", decode_refusal(message.content))
         return Message(RecordDict(), reply_to=message)
 
     def store_reward(self, message: Message, context: Context) -> Message:
-        """Write the reward of this node's participant to its own disk."""
+        """Write the reward of this node's participant to the node's disk."""
         task = decode_reward_task(message.content)
         try:
             answer = RewardReply(stored=str(_store(task, context)))
         except (UserError, ValueError, OSError) as error:
-            logger.warning("The reward cannot be stored: %s", error)
-            answer = RewardReply(refusal=f"it cannot store its reward: {error}")
+            logger.warning("The reward could not be stored: %s", error)
+            answer = RewardReply(refusal=f"it could not store its reward: {error}")
         return Message(encode_reward_reply(answer), reply_to=message)
 
     def train_alone(self, message: Message, context: Context) -> Message:
-        """Train participants by themselves for as many epochs as the whole run has."""
+        """Train participants alone, for as many epochs as the whole run has."""
         task, given = decode_alone_task(message.content), _given(message, context)
         rounds = range(1, given.settings.rounds + 1)
         rates = tuple(rate for number in rounds for rate in _rates(given.settings, number))
@@ -154,10 +155,10 @@ class Node:
         return Message(encode_alone_reply(AloneReply(models, refused)), reply_to=message)
 
     def train_round(self, message: Message, context: Context) -> Message:
-        """Train participants for one round and return one partial sum of them all."""
+        """Train participants for one round and answer with one partial sum of all of them."""
         task, given = decode_round_task(message.content), _given(message, context)
         settings, host = given.settings, self._host(given, context)
-        # With a single sub-network there is nothing to draw: one pass, which is FedAvg.
+        # With a single sub-network there is no width to draw: one pass, which is FedAvg.
         single = len(host.network.ladder(settings.p_min, settings.p_max)) == 1
         p_min = None if single else settings.p_min
         plan = _plan(settings, _rates(settings, task.server_round), p_min=p_min)
@@ -177,15 +178,15 @@ class Node:
         return place(sizes, num_nodes)[node]
 
     def _host(self, given: Given, context: Context) -> "Host":
-        """Return what trains this node's participants.
+        """Return the host that trains this node's participants.
 
-        A simulated node's process answers many messages: network and tensors stay in it, and nodes
-        that see the same data share them.
+        The process of a simulated node answers many messages. It keeps the network and tensors,
+        and nodes with the same data share them.
         """
         apart = self._brings_data or _is_deployed(context)
         key = (given, context.node_id if apart else 0)
         if key not in self._hosts:
-            # Of another run nothing is needed any more.
+            # Hosts of other runs are not needed any more.
             self._hosts = {known: host for known, host in self._hosts.items() if known[0] == given}
             data = self._open_data(given, context)
             self._hosts[key] = _make_host(given.settings, data, context, self._network)
@@ -193,15 +194,17 @@ class Node:
 
 
 def open_named(given: Given, context: Context) -> FederatedData:
-    """Return the split of the simulated federation, or a deployed participant's own folder."""
+    """Return the data of all simulated participants, or of a deployed one from its folder."""
     settings = given.settings
     if not _is_deployed(context):
         return federated_data(settings.data_spec)
     folder, participant = str(context.node_config.get("data", "")), _name(context)
     if not participant:
-        raise UserError('The node has no name; add participant="NAME" to its --node-config.')
+        raise UserError(
+            'The node has no participant name; add participant="NAME" to its --node-config.'
+        )
     if not folder:
-        raise UserError('The node has no data; add data="FOLDER" to its --node-config.')
+        raise UserError('The node has no data folder; add data="FOLDER" to its --node-config.')
     loaded = site_data(
         settings.dataset, folder, cache_dir=settings.cache_dir, max_length=settings.max_length
     )
@@ -214,12 +217,20 @@ def _opener(load_data: Callable[[Context], Arrays]) -> OpenData:
             raise UserError(
                 "The server sent no schema; build its AequaStrategy with the validation data."
             )
-        examples = examples_of_pair(load_data(context), "What load_data returned")
-        check_examples(examples, given.schema, "What load_data returned")
         name = _name(context)
         if not name:
             number = int(context.node_config.get("partition-id", 0))
             name = participant_names(int(context.node_config.get("num-partitions", 1)))[number]
+        try:
+            arrays = load_data(context)
+        except UserError:
+            raise
+        except Exception as error:  # the user's code
+            logger.warning("load_data raised", exc_info=True)
+            raise UserError(f"load_data failed for {name}: {in_short(error)}.") from error
+        where = f"What load_data returned for {name}"
+        examples = examples_of_pair(arrays, where)
+        check_examples(examples, given.schema, where)
         return _all_of_one(Dataset("own", examples, examples, given.schema), name)
 
     return open_own
@@ -239,7 +250,7 @@ def _given(message: Message, context: Context) -> Given:
 
 
 def _is_deployed(context: Context) -> bool:
-    """Whether the node is on a machine of its own: nobody else tells it where its things are."""
+    """Return whether the node is a deployed site: only those have these keys."""
     return "data" in context.node_config or "participant" in context.node_config
 
 
@@ -253,11 +264,11 @@ def _store(task: RewardTask, context: Context) -> Path:
     card = RewardCard.from_json(task.card)
     if card.participant != _name(context):
         raise UserError(
-            f"the reward is {card.participant!r}'s, and this node is {_name(context)!r}"
+            f"the reward belongs to {card.participant!r}, but this node is {_name(context)!r}"
         )
     folder = Path(str(context.node_config.get("rewards", _REWARDS))).expanduser()
     path = save_reward(folder / safe_name(card.run), card, task.params)
-    logger.info("The reward of this node is %s", path)
+    logger.info("Stored the reward in %s", path)
     return path
 
 
@@ -304,7 +315,7 @@ def _make_host(
     schema = data.dataset.schema
     compute = choose_compute(settings.device, settings.precision)
     built = build_network(settings.network if network is None else network, schema)
-    # An experiment on simulated participants; a deployed one does as it likes without being told.
+    # Faults are for experiments with simulated participants only.
     deployed = _is_deployed(context)
     behaviours = {} if deployed else dict(zip(data.shares, settings.behaviours, strict=False))
 

@@ -1,4 +1,4 @@
-"""Reading what strangers sent: a part of a record is what was agreed, or a WireError says so."""
+"""Readers of untrusted records: each returns a value of the agreed type or raises WireError."""
 
 import math
 from io import BytesIO
@@ -10,7 +10,7 @@ from flwr.app import Array, ConfigRecord, RecordDict
 
 from aequa_flwr.slim import NDArray
 
-# The record with the values of a message that are no arrays; every message has one.
+# The record with all values of a message that are not arrays; every message has one.
 HEAD = "aequa"
 # Models, and sums of several of them.
 _DTYPES = (np.dtype(np.float32), np.dtype(np.int64))
@@ -19,19 +19,19 @@ T = TypeVar("T", int, float, str)
 
 
 class WireError(ValueError):
-    """A message that does not say what it should; the text is for the record."""
+    """A message that is malformed or was not asked for; the text is a reason for the record."""
 
 
 def read_head(content: RecordDict) -> ConfigRecord:
     """Return the head of a message."""
     head = content.config_records.get(HEAD)
     if head is None:
-        raise WireError("the message is not one of aequa-flwr; does the node run another app?")
+        raise WireError("the message is not from aequa-flwr; does the node run another app?")
     return head
 
 
 def read_scalar(head: ConfigRecord, key: str, kind: type[T]) -> T:
-    """Return the value of ``key``; a bool is no int here."""
+    """Return the value of ``key``; a bool does not count as an int."""
     value = head.get(key)
     if not _is(value, kind):
         raise WireError(f"the message lacks {key!r}")
@@ -39,7 +39,7 @@ def read_scalar(head: ConfigRecord, key: str, kind: type[T]) -> T:
 
 
 def read_flag(head: ConfigRecord, key: str) -> bool:
-    """Return the value of ``key``; an int is no bool here."""
+    """Return the value of ``key``, which must be a bool."""
     value = head.get(key)
     if not isinstance(value, bool):
         raise WireError(f"the message lacks {key!r}")
@@ -47,7 +47,7 @@ def read_flag(head: ConfigRecord, key: str) -> bool:
 
 
 def _is(value: object, kind: type[T]) -> TypeGuard[T]:
-    """Whether ``value`` is of ``kind``; to Python True is a number, and here it is none."""
+    """Return whether ``value`` is of ``kind``; unlike in Python, a bool is not an int."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -60,7 +60,7 @@ def read_list(head: ConfigRecord, key: str, kind: type[T]) -> list[T]:
 
 
 def read_floats(content: RecordDict, key: str, *, writable: bool = True) -> dict[str, NDArray]:
-    """Return the arrays of ``key``, all float32; shapes, NaN and infinity are not looked at."""
+    """Return the arrays of ``key``, all float32; shapes, NaN and infinity are not checked."""
     arrays = read_arrays(content, key, writable=writable)
     for name, value in arrays.items():
         if value.dtype != np.float32:
@@ -71,7 +71,7 @@ def read_floats(content: RecordDict, key: str, *, writable: bool = True) -> dict
 def read_arrays(content: RecordDict, key: str, *, writable: bool = True) -> dict[str, AnyArray]:
     """Return the arrays of ``key``, each float32 or int64, of any shape.
 
-    Those that are not ``writable`` are views of the message, and cost nothing.
+    Without ``writable`` they are views of the message and cost no memory.
     """
     record = content.array_records.get(key)
     if record is None:
@@ -81,19 +81,19 @@ def read_arrays(content: RecordDict, key: str, *, writable: bool = True) -> dict
 
 
 def _read_array(name: str, array: Array) -> AnyArray:
-    """Decode one array; NumPy's own reader would allocate whatever size a header claims."""
+    """Decode one array; NumPy's own reader would allocate any size that a header claims."""
     file = BytesIO(array.data)
     try:
         if array.stype != "numpy.ndarray" or npy.read_magic(file) != (1, 0):
             raise ValueError
         shape, in_columns, dtype = npy.read_array_header_1_0(file)
-    # What strangers' bytes make NumPy raise is not documented; an answer must never end a run.
+    # What NumPy raises for arbitrary bytes is not documented, and a reply must never end a run.
     except Exception as error:
         raise WireError(f"the array {name!r} cannot be read") from error
     start = file.tell()
     if dtype not in _DTYPES or in_columns:
-        raise WireError(f"{name} is of {dtype}, which no message has")
+        raise WireError(f"{name} is of {dtype}, which no message may have")
     size = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or size != len(array.data) - start:
-        raise WireError(f"the array {name!r} is not of the size that it says")
+        raise WireError(f"the array {name!r} does not have the size in its header")
     return np.frombuffer(array.data, dtype, offset=start).reshape(shape)

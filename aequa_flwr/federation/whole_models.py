@@ -1,4 +1,4 @@
-"""Whole models, asked of nodes outside the rounds: trained alone before, or tuned after them."""
+"""Full models from nodes outside the rounds: standalone before them, or fine-tuned after them."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,20 +18,20 @@ from aequa_flwr.federation.reading import WireError
 from aequa_flwr.results import Measured
 from aequa_flwr.slim import Layouts, Params
 
-# A reply of whole models is kept below this, however many participants a node hosts.
+# A reply stays below this size, however many participants a node hosts.
 _REPLY_BYTES = 64_000_000
-# And a node answers about so many times, so that people see it advance.
+# A node answers in about this many replies, so that progress is visible.
 _REPLIES = 20
 
-# Told who could not be used, and why.
+# Receives the participants or nodes that failed, with reasons.
 Fail = Callable[[Mapping[str, str]], None]
-# The names that each node is asked about, message by message.
+# The names in each message to each node.
 _Parts = Mapping[int, Sequence[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
 class Alone:
-    """What one reply brought: models of the full width, and what the server measured of each."""
+    """The standalone models in one reply, and their accuracies on the server's data."""
 
     models: dict[str, Params] = field(default_factory=dict)
     measured: dict[str, Measured] = field(default_factory=dict)
@@ -49,11 +49,11 @@ def train_alone(
     fail: Fail,
     timeout_s: float,
 ) -> Iterator[Alone]:
-    """Let those of ``num_examples`` train alone from ``params``; yield what each reply brought.
+    """Let the participants in ``num_examples`` train alone from ``params``; yield each reply.
 
-    ``nodes`` says where names are; who is nowhere is not asked. A model is taken only from the
-    node of its participant, once, and not if its name is ``known``. ``fail`` is not told of those
-    from whom nothing came within ``timeout_s``.
+    ``nodes`` maps names to nodes; a participant without a node is not asked. A model is accepted
+    only from its participant's node, once, and not if its name is in ``known``. ``fail`` receives
+    failures with reasons, but not the participants without a reply within ``timeout_s``.
     """
 
     def task(names: tuple[str, ...]) -> RecordDict:
@@ -89,11 +89,11 @@ def tune(
     fail: Fail,
     timeout_s: float,
 ) -> dict[str, Params]:
-    """Let everybody train ``params`` once more; what comes of it is its own, and goes into no sum.
+    """Let every participant fine-tune ``params``; return their own models, which are not summed.
 
-    ``awaited`` is of all of them together, and its ``individual_width`` the full one. A participant
-    that ends without a model is missing in the result; ``fail`` is told why, unless ``nodes`` does
-    not know it.
+    ``awaited`` covers all participants, with full width as its ``individual_width``. A participant
+    without a model is missing in the result; ``fail`` receives the reason, unless it is not in
+    ``nodes``.
     """
 
     def task(names: tuple[str, ...]) -> RecordDict:
@@ -123,9 +123,9 @@ def tune(
 def _share_out(
     nodes: Mapping[str, int], num_examples: Mapping[str, int], params: Params
 ) -> dict[int, list[tuple[str, ...]]]:
-    """Share each node's names out so that models like ``params`` of a part fit into one reply.
+    """Split each node's names into parts whose models fit into one reply, the largest first.
 
-    The largest participants first.
+    A model has the size of ``params``.
     """
     model_bytes = sum(value.nbytes for value in params.values())
     most = max(1, _REPLY_BYTES // model_bytes)
@@ -149,7 +149,7 @@ def _ask(
     task: Callable[[tuple[str, ...]], RecordDict],
     timeout_s: float,
 ) -> Iterator[tuple[tuple[str, ...], Message]]:
-    """Send each node the task of each of its parts; yield replies and the names they are about."""
+    """Send each node the task of each of its parts; yield the names and reply of each."""
     left = {node: deque(of_node) for node, of_node in parts.items()}
 
     def messages(node: int) -> Iterator[Message]:

@@ -8,7 +8,7 @@ from aequa_flwr.methods.method import About, Method, Setup, everybody_at
 
 @dataclass(frozen=True)
 class Aequa:
-    """Everybody trains the full model; a fair allocation then decides who ends with what."""
+    """Everybody trains the full model; at the end a fair allocation chooses the rewards."""
 
     about: ClassVar[About] = About(
         title="Aequa",
@@ -19,7 +19,7 @@ class Aequa:
     )
 
     def build(self, setup: Setup) -> Method:
-        """Return the method for one run; it cannot do without an allocation."""
+        """Return the method for one run. Raises ValueError without an allocation."""
         if setup.ending is None:
             raise ValueError("post-training rewards need an allocation")
         return Method(self.about, everybody_at(setup.ladder[-1]), setup.ending.levels)

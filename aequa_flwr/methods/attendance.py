@@ -25,21 +25,22 @@ PARTICIPATIONS: Mapping[str, Form] = {
 
 
 def read_participation(text: str) -> Spec:
-    """Read who takes part in a round."""
+    """Parse the setting ``participation``. Raises ValueError, which says what is allowed."""
     return read_spec("participation", text, PARTICIPATIONS)
 
 
 @dataclass(frozen=True)
 class Attendance:
-    """Everybody, a sample of them, or each at its own rate.
+    """Chooses who takes part in a round: everybody, a sample, or each at its own rate.
 
     "rates" (low, high): participant i of N takes part in ``low + (high - low) i / N`` of the
-    rounds; the paper's ``0.5 (1 + i / N)`` is (0.5, 1). Not by a coin a round: over 50 rounds
-    that strays by 7 points from a rate of one half, and whoever was lucky would have contributed
-    more. Instead rounds are as evenly spaced as the rate allows, from a random phase, so after t
-    rounds the observed rate is within 1 / t of the true one. "sample" (fraction): that share of
-    the participants, drawn anew each round. At least one always takes part. With
-    ``everybody_first`` all take part in the first round.
+    rounds; the paper's ``0.5 (1 + i / N)`` is (0.5, 1). It is not a coin toss in each round: over
+    50 rounds that strays by 7 points from a rate of one half, and a lucky participant would have
+    contributed more. Instead rounds are as evenly spaced as the rate allows, from a random phase.
+    After t rounds, the observed rate is within 1 / t of the true one.
+
+    "sample" (fraction): that share of the participants, drawn again each round. At least one always
+    takes part. With ``everybody_first`` all take part in the first round.
     """
 
     spec: Spec
@@ -64,5 +65,5 @@ class Attendance:
             phase = float(rng_for(self.seed, "attendance", name).random())
             turns[name] = (phase + rate * (server_round - 1), phase + rate * server_round)
         present = [name for name, (a, b) in turns.items() if math.floor(b) > math.floor(a)]
-        # Nobody's turn: whoever is nearest to it.
+        # If it is nobody's turn, the one nearest to it takes part.
         return present or [max(turns, key=lambda name: turns[name][1] % 1)]

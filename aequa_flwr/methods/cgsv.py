@@ -1,4 +1,4 @@
-"""CGSV (Xu et al. 2021): a part of the sum of all updates, the larger the better one's own."""
+"""CGSV (Xu et al. 2021): each participant receives a part of the sum, sized by reputation."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ _Ranks = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 @dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
 class CgsvRewards:
-    """Everybody receives the largest entries of the sum, as many as its reputation is worth.
+    """Each participant receives the largest entries of the sum, as many as its reputation earns.
 
-    Its own update is not kept, and the models drift apart. The server's model receives all.
+    Its own update is not kept, and the models drift apart. The server's model receives all entries.
     """
 
     about: ClassVar[About] = About(
@@ -44,11 +44,11 @@ class CgsvRewards:
         allows={**FULL_MODELS, "norm-limit": (0.0,), "contribution": ("cgsv",)},
     )
     beta: float = Field(
-        default=1.0, gt=0.0, le=1e6, description="towards 0 fairer, towards infinity all alike"
+        default=1.0, gt=0.0, le=1e6, description="towards 0: fairer; towards infinity: all alike"
     )
 
     def build(self, setup: Setup) -> Method:
-        """Return the method for one run; the sum it hands out is that of its estimator."""
+        """Return the method for one run. Raises TypeError unless the estimator is CGSV's."""
         estimator = setup.estimator
         if not isinstance(estimator, Cgsv):
             raise TypeError("CGSV's rewards follow from CGSV's reputations alone")
@@ -87,7 +87,7 @@ class CgsvRewards:
 
 
 def _ranks(total: _Floats) -> _Ranks:
-    """Return each entry's place from 0, the largest; equal ones in their order on any machine."""
+    """Return each entry's rank, 0 for the largest; ties keep their order on any machine."""
     order = np.argsort(-np.abs(total), axis=None, kind="stable")
     ranks = np.empty(total.size, np.intp)
     ranks[order] = np.arange(total.size)
@@ -95,5 +95,5 @@ def _ranks(total: _Floats) -> _Ranks:
 
 
 def _largest(total: _Floats, ranks: _Ranks, share: float) -> _Floats:
-    """Return ``total`` with all but ceil(share x size) of its largest entries set to 0."""
+    """Return ``total`` with all but its ceil(share x size) largest entries set to 0."""
     return np.where(ranks < math.ceil(share * total.size - _SLACK), total, 0.0)

@@ -1,4 +1,4 @@
-"""FedAvg-FT: FedAvg and one more local epoch, the paper's way to tell FedAvg's models apart."""
+"""FedAvg-FT: FedAvg plus one local epoch, the paper's way to tell FedAvg's models apart."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +16,7 @@ from aequa_flwr.methods.method import (
 
 @dataclass(frozen=True)
 class FedAvgFt:
-    """Uniform averaging of full models; at the end everybody trains the result once more."""
+    """Uniform averaging of full models; at the end everybody fine-tunes the result alone."""
 
     about: ClassVar[About] = About(
         title="FedAvg-FT",

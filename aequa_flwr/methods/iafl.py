@@ -1,4 +1,4 @@
-"""IAFL (Wu et al. 2024): the mean of as many others' updates as one's contribution is worth."""
+"""IAFL (Wu et al. 2024): a larger contribution earns the updates of more participants."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,11 +30,11 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
 class Iafl:
-    """Everybody keeps its own update and receives those of some others, drawn anew each round.
+    """Each participant keeps its own update and receives those of some others, drawn each round.
 
-    A participant that is absent has no update of its own and still receives those of others: its
-    model lives on the server. The server's model receives what the largest contributor of the
-    round does.
+    An absent participant has no update of its own and still receives those of others, because its
+    model is on the server. The server's model receives what the largest contributor of the round
+    does.
     """
 
     about: ClassVar[About] = About(
@@ -46,14 +46,17 @@ class Iafl:
         allows={**FULL_MODELS, "norm-limit": (0.0,)},
     )
     kappa: float = Field(
-        default=0.0, ge=0.0, le=1.0, description="0 the fairest, 1 everybody gets everything"
+        default=0.0, ge=0.0, le=1.0, description="0: the fairest; 1: everybody gets everything"
     )
     recovery: float = Field(
-        default=0.0, ge=0.0, le=1.0, description="how likely a model is first set to the server's"
+        default=0.0,
+        ge=0.0,
+        le=1.0,
+        description="probability that a model is first set to the server's",
     )
 
     def build(self, setup: Setup) -> Method:
-        """Return the method for one run; any contribution will do."""
+        """Return the method for one run; it works with every estimator."""
         return Method(self.about, everybody_at(setup.ladder[-1]), widest_for_all, fold=self.fold)
 
     def fold(self, models: Models, _all: Mean, seen: RoundEvidence) -> Models:
@@ -79,7 +82,7 @@ class Iafl:
         return Models(moved(models.server, steps[best]), personal)
 
     def worth(self, contributions: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
-        """Return which part of the others' updates each of ``names`` receives."""
+        """Return the fraction of the others' updates that each of ``names`` receives."""
         most = max(contributions.values(), default=0.0)
         if most <= 0:
             return dict.fromkeys(names, 1.0)

@@ -1,4 +1,4 @@
-"""What a method is: one value that says how a federation trains and what everybody ends with."""
+"""What a method is: how a federation trains, and what each participant ends with."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,20 +12,21 @@ from aequa_flwr.contribution import ContributionEstimator, RoundEvidence
 from aequa_flwr.slim import Params
 
 # Whose model is trained: one for all; a full model for each participant, all of them kept on the
-# server; or a model for each that never meets the others'.
+# server; or a model for each that is trained without the others.
 Training = Literal["together", "apart", "alone"]
 Value = str | int | float | bool
 
 
 @dataclass(frozen=True)
 class About:
-    """What everybody else needs to know of a method.
+    """What other rooms need to know about a method.
 
     ``title`` is its name as people write it and ``says`` one sentence for a report. With
     ``sub_networks`` rewards are parts of one model, so that widths mean something; otherwise each
-    participant ends with a full model. With ``tunes`` every participant trains the shared model
+    participant ends with a full model. With ``tunes`` every participant trains the server's model
     once more at the end and keeps the result to itself. ``usual`` is what the setting "auto" means
-    with this method; ``allows`` lists the only possible values of a setting, where not all are.
+    with this method. ``allows`` lists the possible values of each setting that the method
+    restricts.
     """
 
     title: str
@@ -53,24 +54,24 @@ FULL_MODELS_USUAL: Mapping[str, Value] = {
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """The server's model, and the full models of the participants that have one of their own."""
+    """The server's model, and the personal models of the participants that have one."""
 
     server: Params
     personal: Mapping[str, Params] = field(default_factory=dict)
 
     def of(self, name: str) -> Params:
-        """Return the full model that ``name`` trains: its own, or else the server's."""
+        """Return the full model that ``name`` trains: its personal one, or else the server's."""
         return self.personal.get(name, self.server)
 
 
-# The average of a round's replies, given the parameters of entries that nobody trained.
+# The average of a round's replies; the argument has the values of entries that nobody trained.
 Mean = Callable[[Params], Params]
 
 
 def as_assessed(
     _before: Mapping[str, float], now: Mapping[str, float], _present: Iterable[str]
 ) -> dict[str, float]:
-    """Return the contributions after a round just as the estimator sees them."""
+    """Return the contributions after a round as the estimator assessed them."""
     return dict(now)
 
 
@@ -80,20 +81,20 @@ def average(models: Models, mean: Mean, _seen: RoundEvidence) -> Models:
 
 
 def everybody_at(width: float) -> Callable[[Iterable[str], Mapping[str, float]], dict[str, float]]:
-    """Return the rule by which everybody receives ``width``, whatever it has contributed."""
+    """Return a rule by which every participant receives ``width``, whatever its contribution."""
     return lambda names, _contributions: dict.fromkeys(names, width)
 
 
 def widest_for_all(
     contributions: Mapping[str, float], _accuracies: Sequence[float] | None
 ) -> dict[str, int]:
-    """Return the only level of a ladder of one width, for everybody."""
+    """Return level 0 for everybody: the only one of a ladder of one width."""
     return dict.fromkeys(contributions, 0)
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a federation trains, and what everybody ends with.
+    """How a federation trains, and what each participant ends with.
 
     receives(names, contributions)
         the width that each of ``names`` is sent, trains and returns in the next round.
@@ -101,11 +102,11 @@ class Method:
         the contributions after a round in which ``present`` were trained; ``now`` is what the
         estimator says.
     fold(models, mean, seen)
-        the models after a round: ``mean`` is the average of its replies, ``seen`` everything the
+        the models after a round; ``mean`` is the average of its replies, ``seen`` everything the
         server knows about it.
     ends_with(contributions, accuracies)
         the level of each participant's reward, an index into the ladder; ``accuracies`` are those
-        of the ladder, None where the server cannot measure.
+        of the ladder, None if the server cannot measure.
     """
 
     about: About
@@ -122,8 +123,8 @@ class Setup:
     """What a method may be built with: the parts of a run that exist before it.
 
     ``ladder`` holds the widths a reward can have, ascending. ``ending`` allocates rewards after the
-    last round; None lets everybody keep the width that it has earned. ``gamma`` and ``nu`` are
-    those of Algorithm 2.
+    last round; None lets each participant keep the width that it has earned. ``gamma`` and ``nu``
+    are those of Algorithm 2.
     """
 
     ladder: tuple[float, ...]

@@ -12,7 +12,7 @@ from aequa_flwr.methods.standalone import Standalone
 from aequa_flwr.methods.training_time import TrainingTime
 from aequa_flwr.options import Choice, kind_of
 
-# The methods of the setting `method`, each with the rewards of the setting `reward` that it has.
+# The values of the setting `method`, each with the values of `reward` that it supports.
 METHODS: Mapping[str, Mapping[str, type[Kind]]] = {
     "aequa": {"post-training": Aequa, "training-time": TrainingTime},
     "fedavg-ft": {"post-training": FedAvgFt},
@@ -23,17 +23,17 @@ METHODS: Mapping[str, Mapping[str, type[Kind]]] = {
 
 
 class MethodError(UsageError):
-    """A method that does not exist, or that has no such rewards."""
+    """A method that does not exist, or has invalid options."""
 
 
 def find_method(text: str, reward: str = "post-training") -> Kind:
-    """Return the method that two settings name, with its options; raises MethodError."""
-    # Every method has post-training rewards: what else it has does not change how it is written.
+    """Return the method that ``method`` and ``reward`` name. Raises MethodError."""
+    # Every method has post-training rewards, and `reward` does not change how it is written.
     kinds = {name: by.get(reward, by["post-training"]) for name, by in METHODS.items()}
     return Choice("method", kinds, MethodError).build(text)
 
 
 def about_method(text: str, reward: str = "post-training") -> About:
-    """Return what there is to know of a method without building it; unknown ones are Aequa's."""
+    """Return the description of a method without building it; Aequa's if it is unknown."""
     by = METHODS.get(kind_of(text), METHODS["aequa"])
     return by.get(reward, by["post-training"]).about

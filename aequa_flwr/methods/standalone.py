@@ -16,7 +16,7 @@ from aequa_flwr.methods.method import (
 
 @dataclass(frozen=True)
 class Standalone:
-    """Everybody ends with the model it trained alone."""
+    """Each participant ends with the model it trained alone."""
 
     about: ClassVar[About] = About(
         title="Standalone",

@@ -14,7 +14,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class TrainingTime:
-    """Everybody trains only the part of the model that it has earned so far."""
+    """Each participant trains only the part of the model that it has earned so far."""
 
     about: ClassVar[About] = About(
         title="Aequa",
@@ -33,11 +33,11 @@ class TrainingTime:
 class Algorithm2:
     """The paper's Algorithm 2.
 
-    A contribution moves by ``c <- gamma c + (1 - gamma) c_now``, and earns the width ``(c /
-    largest) ^ nu``, rounded down to a level of ``ladder``, never below its first; the largest
-    contributor has the last. ``gamma`` 0 follows the estimator at once, towards 1 not at all;
-    ``nu`` above 1 is harder on small contributors. ``ending`` None lets everybody keep the width
-    that its last contribution earned.
+    A contribution moves by ``c <- gamma c + (1 - gamma) c_now``. It earns the width ``(c / largest)
+    ^ nu``, rounded down to a level of ``ladder``, never below its first; the largest contributor
+    has the last. ``gamma`` 0 follows the estimator at once, towards 1 not at all. ``nu`` above 1 is
+    harder on small contributors. ``ending`` None lets each participant keep the width that its last
+    contribution earned.
     """
 
     ladder: tuple[float, ...]
@@ -50,10 +50,10 @@ class Algorithm2:
     ) -> dict[str, float]:
         """Return the width of the model that each of ``names`` receives this round.
 
-        In the first round, when nobody has been assessed, all receive the widest: so begins
-        Algorithm 2. A participant that joins late starts with the narrowest sub-model, which is
-        enough to be assessed by; otherwise joining late and once would earn the full model,
-        trained by the others.
+        In the first round, when nobody has been assessed, all receive the widest, as in Algorithm
+        2. A participant that joins late starts with the narrowest sub-model, which is enough to be
+        assessed by. Otherwise joining late and once would earn the full model, trained by the
+        others.
         """
         earned = self._levels(contributions)
         unknown = 0 if contributions else -1

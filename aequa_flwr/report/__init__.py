@@ -19,6 +19,7 @@ from aequa_flwr.report.tables import (
     participant_rows,
     pearson_text,
     percent,
+    points,
 )
 from aequa_flwr.report.words import verdict
 
@@ -37,6 +38,7 @@ __all__ = [
     "participant_rows",
     "pearson_text",
     "percent",
+    "points",
     "render_comparison_csv",
     "render_comparison_markdown",
     "render_comparison_page",

@@ -102,7 +102,7 @@ def _repeat(record: RunRecord) -> str:
     seed = escape(str(record.config.get("seed", "not recorded")))
     command = rerun_command(record.config)
     again = (
-        "<p>To repeat the run, with the versions below:</p>\n"
+        "<p>Repeat the run with this command and the versions below:</p>\n"
         f'<pre tabindex="0"><code>{escape(command)}</code></pre>\n'
         if command is not None
         else "<p>To repeat the run, use the settings and the versions below.</p>\n"

@@ -36,8 +36,10 @@ MEASURES = (
     _Measure("Accuracy", lambda m: m.accuracy, percent),
     _Measure("Pearson", lambda m: m.pearson, pearson_text),
     _Measure("Pearson (width)", lambda m: m.width_pearson, pearson_text),
-    _Measure("MCG", lambda m: m.mcg, points),
-    _Measure("CGS", lambda m: m.cgs, lambda v: points(v, signed=False), largest=False),
+    _Measure("MCG (pp)", lambda m: m.mcg, lambda v: points(v, unit="")),
+    _Measure(
+        "CGS (pp)", lambda m: m.cgs, lambda v: points(v, signed=False, unit=""), largest=False
+    ),
     _Measure("IPR", lambda m: m.ipr, percent),
 )
 
@@ -202,7 +204,7 @@ def _texts(line: _Line, measures: Sequence[_Measure]) -> list[str]:
         MISSING
         if value is None
         else measure.text(value)
-        + ("" if spread is None else f" ± {measure.text(spread).strip('+%p ')}")
+        + ("" if spread is None else f" ± {measure.text(spread).strip('+%')}")
         for measure, value, spread in zip(measures, line.values, spreads, strict=True)
     ]
 
@@ -239,6 +241,11 @@ def _notes(
             "are optimistic."
         )
     notes = [on]
+    if any(record.measures and record.measures.mcg is not None for record in records):
+        notes.append(
+            "MCG is the mean collaboration gain, CGS its spread (standard deviation), both in "
+            "percentage points (pp). IPR is the incentivized participation rate."
+        )
     if marked:
         notes.append("The best of the runs on the same data is marked; for CGS, the smallest.")
     different = _different(records)

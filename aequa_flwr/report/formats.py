@@ -42,7 +42,7 @@ def render_markdown(record: RunRecord) -> str:
         plain(verdict(record)),
         plain(resumptions(record)),
         f"## {FAIRNESS}",
-        markdown_table(MEASURE_COLUMNS, measure_rows(record)),
+        markdown_table(MEASURE_COLUMNS, measure_rows(record, spelled_out=True)),
         *map(plain, about_measures(record)),
         f"## Participants ({len(record.participants):,})",
         plain(about_participants(record)) if record.participants else "No participant joined.",

@@ -137,7 +137,7 @@ def _place(record: RunRecord, own: ParticipantRecord) -> str:
     )
     if not rows:
         return place
-    head = "".join(f'<th scope="col">{text}</th>' for text in ("Accuracy", *MEASURE_COLUMNS[1:]))
+    head = "".join(f'<th scope="col">{text}</th>' for text in MEASURE_COLUMNS)
     return place + section(
         "Accuracy",
         f'<table class="measures">\n<thead><tr>{head}</tr></thead>\n'
@@ -250,7 +250,7 @@ def _check(record: RunRecord, own: ParticipantRecord) -> str:
         "<p>The folder of the reward has a <code>card.json</code> with the same width and "
         "accuracy, and the checksum of the model's file. You can load the model and measure it on "
         'your own data without a server:</p>\n<pre tabindex="0"><code>from '
-        "aequa_flwr.rewards import load_reward\n\n"
+        "aequa_flwr import load_reward\n\n"
         f"model = load_reward({escape(repr('rewards/' + own.name))})</code></pre>\n"
         if own.width is not None
         else ""

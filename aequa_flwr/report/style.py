@@ -67,7 +67,7 @@ td { overflow-wrap: anywhere; }
 .measures td, .measures thead th + th { text-align: right; padding: .35rem 0 .35rem .75rem;
   width: 9.5rem; }
 .measures thead th + th { white-space: nowrap; }
-.measures td { font-weight: 600; overflow-wrap: normal; }
+.measures td { font-weight: 600; white-space: nowrap; }
 .numbers th, .numbers td { text-align: right; }
 .numbers td { white-space: nowrap; }
 .numbers th:first-child, .numbers td:first-child { text-align: left; }

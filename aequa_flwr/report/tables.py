@@ -23,10 +23,13 @@ def percent(value: float | None, *, signed: bool = False) -> str:
     return f"{100 * value + 0.0:{'+' if signed else ''}.2f}%"
 
 
-def points(value: float | None, *, signed: bool = True) -> str:
-    """Return a difference of two fractions in percentage points (pp), a dash if there is none."""
+def points(value: float | None, *, signed: bool = True, unit: str = " pp") -> str:
+    """Return a difference of two fractions in percentage points, a dash if there is none.
+
+    ``unit`` is empty where the heading of a column says it.
+    """
     text = percent(value, signed=signed)
-    return text if text == MISSING else f"{text.removesuffix('%')} pp"
+    return text if text == MISSING else f"{text.removesuffix('%')}{unit}"
 
 
 def contribution_text(value: float | None, unit: Unit) -> str:
@@ -92,8 +95,8 @@ def _participant_table(record: RunRecord) -> list[tuple[str, list[str]]]:
     if _has(record, rewards):
         columns.append(("Reward accuracy", [percent(reward) for reward in rewards]))
     if _has(record, [p.gain for p in people]):
-        gains = [points(p.gain) + " (loses)" * loses(p) for p in people]
-        columns.append(("Gain", gains))
+        gains = [points(p.gain, unit="") + " (loses)" * loses(p) for p in people]
+        columns.append(("Gain (pp)", gains))
     if joined := _joined(record):
         columns.append(("Rounds", joined))
     return columns
@@ -114,10 +117,10 @@ def _joined(record: RunRecord) -> list[str]:
     return [f"{count:,} of {len(rounds):,}" for count in counts]
 
 
-def measure_rows(record: RunRecord) -> list[tuple[str, str, str]]:
-    """Return one row of ``MEASURE_COLUMNS`` per measure.
+def measure_rows(record: RunRecord, *, spelled_out: bool = False) -> list[tuple[str, str, str]]:
+    """Return one row of ``MEASURE_COLUMNS`` per measure, with its short or its full name.
 
-    Those that say the same as another, or of which nothing is known, are left out.
+    Measures that repeat another one, and those without a value in any column, are left out.
     """
     known = [m for m in (record.measures, record.held_out) if m is not None]
     comparable = record.contribution_unit == "accuracy"
@@ -130,16 +133,21 @@ def measure_rows(record: RunRecord) -> list[tuple[str, str, str]]:
         left_out.add("Pearson (width)")
     validation, held_out = _measure_column(record.measures), _measure_column(record.held_out)
     return [
-        (name, validation.get(name, MISSING), held_out.get(name, MISSING))
-        for name in _MEASURE_NAMES
+        (full if spelled_out else name, validation.get(name, MISSING), held_out.get(name, MISSING))
+        for name, full in _MEASURE_NAMES.items()
         if name not in left_out
     ]
 
 
-_MEASURE_NAMES = (
-    *("Accuracy", "Pearson", "Pearson (standalone)", "Pearson (width)"),
-    *("MCG", "CGS", "IPR"),
-)
+_MEASURE_NAMES = {
+    "Accuracy": "Balanced accuracy",
+    "Pearson": "Pearson correlation",
+    "Pearson (standalone)": "Pearson correlation (standalone)",
+    "Pearson (width)": "Pearson correlation (width)",
+    "MCG": "Mean collaboration gain (MCG)",
+    "CGS": "Collaboration gain spread (CGS)",
+    "IPR": "Incentivized participation rate (IPR)",
+}
 
 
 def _measure_column(measures: Measures | None) -> dict[str, str]:

@@ -91,7 +91,7 @@ def _curves(dataset: str, runs: Runs) -> Figure | None:
     styles = [f"k{i % len(_COLOURS)} d{i // len(_COLOURS)}" for i in range(len(curves))]
     marks = [chart.line(points, css) for (_, points), css in zip(curves, styles, strict=True)]
     title = f"Accuracy against width, {Place(dataset, '').names[0]}"
-    about = "Aequa, a line for each partition: the mean over seeds, on the validation data."
+    about = "Aequa, one line per partition: means over seeds, on validation data."
     content = " ".join(
         f"{place.names[1]}: {100 * points[0][1]:.2f}% at width {points[0][0]:.2f}, "
         f"{100 * points[-1][1]:.2f}% at width {points[-1][0]:.2f}."
@@ -169,8 +169,8 @@ def _scatter(place: Place, compared: _Compared) -> Figure:
     title = f"Reward against standalone accuracy, {', '.join(place.names)}"
     pearsons = {m: measure_runs([record], PEARSON).text for m, record in compared.items()}
     about = (
-        f"A dot for each participant, seed {seed_of(compared['aequa'])}; on the dotted line nobody "
-        "gains."
+        f"One dot per participant, seed {seed_of(compared['aequa'])}. On the dotted line, the gain "
+        "is 0."
     )
     content = "; ".join(f"{METHODS[m]}: Pearson {pearson}" for m, pearson in pearsons.items())
     panels = []
@@ -180,7 +180,7 @@ def _scatter(place: Place, compared: _Compared) -> Figure:
         panels.append(_heading(x + 58, y + 12, f"{METHODS[method]}: {words}"))
         css = _METHOD_STYLES[method]
         names = [
-            f"{100 * a:.2f}% alone, {100 * b:.2f}% as reward" for a, b in points.get(method, [])
+            f"{100 * a:.2f}% standalone, {100 * b:.2f}% reward" for a, b in points.get(method, [])
         ]
         marks = [chart.line(_diagonal(chart), "even")] if _diagonal(chart) else []
         pairs = zip(points.get(method, []), names, strict=True)
@@ -233,8 +233,8 @@ def _bars(place: Place, compared: _Compared) -> Figure | None:
     ]
     title = f"Every participant, {', '.join(place.names)}"
     about = (
-        f"Accuracy alone and of the reward under each method, seed {seed_of(compared['aequa'])}, "
-        "bars in the order of the legend."
+        f"Standalone accuracy and reward accuracy with each method, seed "
+        f"{seed_of(compared['aequa'])}. Bars are in the order of the legend."
     )
     means = ", ".join(f"{group.name} {100 * group.mean:.2f}%" for group in series)
     # 368 is what the axes leave; a bar takes nine tenths of its room, and is never a block.

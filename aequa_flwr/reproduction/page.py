@@ -10,10 +10,14 @@ from aequa_flwr.reproduction.goals import Goal, judge
 from aequa_flwr.reproduction.published import DATASETS, METHODS, Published, load_published
 from aequa_flwr.reproduction.results import MACHINE, Line
 from aequa_flwr.reproduction.runs import (
+    ACCURACY,
+    PEARSON,
+    Measure,
     Place,
     Runs,
     approach_name,
     approach_of,
+    measure_runs,
     place_of,
     seed_of,
     sort_runs,
@@ -24,19 +28,26 @@ from aequa_flwr.results import RunRecord
 _LINE_LENGTH = 120
 _CSV_FILE = "tables.csv"
 _FORM = (
-    "A cell is **ours (the paper's)**: a mean ± the standard deviation over seeds, or the value of "
-    "one seed. (Ours is the deviation of a sample, ddof = 1; the paper does not say which it has.) "
-    "\\[3 of 5 seeds\\] is fewer than others in the row have. Bold is the best of ours "
-    "in its row, several if they look the same; mean gains are not ranked, as to give everybody "
-    "everything would be best. The last row counts how often a method is the best, and how often "
-    "the paper has it in bold, in the rows in which all methods have a value. "
-    '"undefined" is a correlation of which one side is all alike, or a measure that needs what the '
-    "run did not have."
+    "A cell shows **ours (the paper's)**: the mean ± standard deviation over seeds, or the value "
+    "of a single seed. Ours is the sample standard deviation (ddof = 1); the paper does not say "
+    "which it uses.",
+    "\\[3 of 5 seeds\\]: fewer seeds than other cells of the row.",
+    "Bold: the best of ours in its row, or several that look the same. Mean gains are not ranked, "
+    "because giving everybody the full model would win.",
+    "The last row counts how often a method is best and, in brackets, how often it is bold in the "
+    "paper. It counts only rows in which all methods have a value.",
+    "*undefined*: one side of a correlation is the same for all participants, or the run lacks "
+    "what the measure needs.",
 )
 _JUDGED = (
-    "The first two are judged in every partition that Aequa was run in, the third against every "
-    "method that was run there and has a correlation: on means over seeds and on validation data, "
-    "as in the paper. A failed run meets no goal."
+    "Goals 1 and 2 are judged in every partition that Aequa was run on, goal 3 against every "
+    "method that was run there and has a correlation. All use means over seeds and validation "
+    "data, as in the paper. A failed run meets no goal."
+)
+_GLANCE = (
+    "Means over seeds on validation data, with the paper's means in brackets. A correlation is "
+    "undefined where a method gives every participant the same model; means are over the seeds "
+    "that have one."
 )
 
 
@@ -60,9 +71,10 @@ def render_results(
         "# Does it reproduce the paper?",
         _answer(goals, runs, published),
         _misses(goals),
+        _glance(runs, published),
         _reasons(goals, notes),
         _how(lines, command, published),
-        "## Tables\n\n" + _wrap(_FORM + _where(numbers)),
+        f"## Tables\n\n{_list((*_FORM, *_where(numbers)))}",
         *(_table(table) for table in make_tables(runs, published)),
         _figures(runs, figures),
         _failed(lines),
@@ -97,8 +109,22 @@ def save_page(results: Path, lines: Sequence[Line], *, command: str) -> Path:
     return page
 
 
-def _where(numbers: str) -> str:
-    return f" [All cells as CSV]({numbers}), in full precision." if numbers else ""
+def _where(numbers: str) -> tuple[str, ...]:
+    return (f"[All cells as CSV]({numbers}), in full precision.",) if numbers else ()
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(
+        textwrap.fill(
+            item,
+            _LINE_LENGTH,
+            initial_indent="- ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for item in items
+    )
 
 
 def _wrap(text: str) -> str:
@@ -125,19 +151,63 @@ def _within(goal: Goal) -> str:
 def _short_answer(goals: Sequence[Goal], runs: Runs, published: Published) -> str:
     judged = (verdict.place for goal in goals for verdict in goal.verdicts)
     if not any(_is_papers(place, published) for place in judged):
-        return "Nothing that the paper has was run yet, so there is no answer."
+        return "There is no answer yet: none of the paper's experiments was run."
     held = sum(goal.answer == "yes" for goal in goals)
     made = sum(len(goal.verdicts) for goal in goals)
     good = made - sum(len(goal.failing) for goal in goals)
-    count = "All" if held == len(goals) else f"{held} of"
-    verb = "holds" if held == 1 else "hold"
     total = sum(len(published.partitions("main", d)) for d in published.datasets("main"))
     whole, some = (len(_places_run(runs, published, rule)) for rule in (all, any))
+    methods = "all" if whole == some else f"{whole} of them"
     return (
-        f"**{count} {len(goals)} goals {verb} wherever measured.** Comparisons made: {made}; "
-        f"that hold: {good}. Rows of the paper's large tables: {total}; run with at least one "
-        f"method: {some}; with all {len(METHODS)}: {whole}. Nothing is claimed about the others."
+        f"**{_in_a_word(good, made)}: {good} of {made} comparisons hold.** {held} of {len(goals)} "
+        f"goals {'holds' if held == 1 else 'hold'} in every comparison. We ran {some} of the "
+        f"{total} rows of the paper's large tables, {methods} with its {len(METHODS)} methods. "
+        "This page claims nothing about the other rows."
     )
+
+
+def _in_a_word(good: int, made: int) -> str:
+    if good == made:
+        return "Yes, where we ran it"
+    if 10 * good >= 9 * made:
+        return "Almost everywhere we ran it"
+    return "In part" if 2 * good > made else "No"
+
+
+def _glance(runs: Runs, published: Published) -> str:
+    """Return accuracy and correlation of every partition, the paper's beside ours."""
+    places = [place for place in runs.places("main") if runs.find("main", place, "aequa")]
+    if not places:
+        return ""
+    others = [method for method in METHODS if method != "aequa"]
+    names = [f"Pearson of {METHODS[method]}" for method in others]
+    head = ("Data set", "Partition", "Seeds", "Accuracy, %", "Pearson", *names)
+    rows = [head, ("---",) * 2 + ("---:",) * (len(head) - 2)]
+    for place in places:
+        records = runs.find("main", place, "aequa")
+        ours = [_with_papers(records, place, measure, published) for measure in (ACCURACY, PEARSON)]
+        theirs = [_mean(runs.find("main", place, method), PEARSON) for method in others]
+        labels = (*map(escape_markdown, place.names), str(len(records)))
+        rows.append((*labels, *ours, *theirs))
+    return f"## At a glance\n\n{_wrap(_GLANCE)}\n\n{_rows(rows)}"
+
+
+def _with_papers(
+    records: Sequence[RunRecord], place: Place, measure: Measure, published: Published
+) -> str:
+    paper = published.value("main", measure.key, *place, "aequa")
+    ours = _mean(records, measure)
+    return ours if paper is None else f"{ours} ({_first(paper.text)})"
+
+
+def _mean(records: Sequence[RunRecord], measure: Measure) -> str:
+    """Return the mean alone, or in words why there is none."""
+    return _first(measure_runs(records, measure).text)
+
+
+def _first(text: str) -> str:
+    """Return a mean without its spread."""
+    return text.partition(" ±")[0]
 
 
 def _places_run(
@@ -177,21 +247,21 @@ def _misses(goals: Sequence[Goal]) -> str:
 
 
 def _reasons(goals: Sequence[Goal], notes: str) -> str:
-    unexplained = "Nobody has looked into it yet." if any(goal.failing for goal in goals) else ""
+    unexplained = "The reason is not known yet." if any(goal.failing for goal in goals) else ""
     words = notes.strip() or unexplained
     return f"## Where it differs, and why\n\n{words}" if words else ""
 
 
 def _how(lines: Sequence[Line], command: str, published: Published) -> str:
     if not lines:
-        return "## How it was made\n\nNo run is in the results file."
+        return "## How it was made\n\nThe results file has no runs."
     hours = sum(line.record.times.seconds for line in lines) / 3600
     seeds = ", ".join(map(str, sorted({seed_of(line.record) for line in lines})))
     packages = sorted({item for line in lines for item in line.record.versions.items()})
     versions = ", ".join(f"{name} {version}" for name, version in packages)
     words = (
-        f"{len(lines):,} runs took {hours:.1f} hours in sum. Seeds: {seeds} (the paper has five). "
-        f"Versions: {escape_markdown(versions)}."
+        f"{len(lines):,} runs took {hours:.1f} hours in total. Seeds: {seeds} (the paper has "
+        f"five). Versions: {escape_markdown(versions)}."
     )
     fence = "````" if "```" in command else "```"
     return (
@@ -268,11 +338,12 @@ def _replaced(runs: Runs) -> str:
     if not runs.replaced:
         return ""
     words = (
-        "The tables have one place for an experiment, data and method, and means are over seeds of "
-        "the same settings: those that come last in the results file. What these runs had instead:"
+        "The tables show one result for each experiment, data set, partition and method: the mean "
+        "over the seeds of the settings that come last in the results file. These runs had other "
+        "settings:"
     )
     items = "\n".join(_item(line, _other_settings(line, runs)) for line in runs.replaced)
-    return f"## Runs that are not shown\n\n{words}\n\n{items}"
+    return f"## Runs that are not shown\n\n{_wrap(words)}\n\n{items}"
 
 
 def _other_settings(line: Line, runs: Runs) -> str:

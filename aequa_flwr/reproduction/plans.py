@@ -35,8 +35,8 @@ class Plan:
 
 
 _UNTOUCHED = (
-    "On data that nobody holds and nothing was chosen on; the paper has validation data only, so "
-    "there is no number of its to compare with."
+    "On held-out data, which no participant holds and nothing was chosen on. The paper reports "
+    "validation data only, so there is no number to compare with."
 )
 PLANS = (
     Plan(
@@ -50,7 +50,7 @@ PLANS = (
     Plan(
         "Pearson correlation",
         "Table 6; FEMNIST: Table 4",
-        "Between the accuracies of the rewards and of models trained alone; higher is better.",
+        "Between reward accuracies and standalone accuracies; higher is better.",
         "main",
         (PEARSON,),
         ranked=frozenset({"pearson"}),
@@ -58,8 +58,8 @@ PLANS = (
     Plan(
         "Collaboration gain",
         "Table 7; FEMNIST: Table 4",
-        "Mean (MCG, higher is better) and standard deviation (CGS, lower is better; ddof = 0) over "
-        "the participants of what they gain over training alone, in percentage points.",
+        "Mean collaboration gain (MCG, higher is better) and collaboration gain spread (CGS, the "
+        "standard deviation with ddof = 0, lower is better), in percentage points.",
         "main",
         (MCG, CGS),
         ranked=frozenset({"cgs"}),
@@ -67,7 +67,7 @@ PLANS = (
     Plan(
         "Collaboration gain with a narrower p_min",
         "Table 8",
-        "As above, Aequa with p_min = 0.1; the other methods know no widths.",
+        "As above, for Aequa with p_min = 0.1; the other methods have no widths.",
         "narrow",
         (MCG, CGS),
         ranked=frozenset({"cgs"}),
@@ -75,7 +75,7 @@ PLANS = (
     Plan(
         "Pearson correlation with a narrower p_min",
         "",
-        "The same runs; the paper has no correlations of them.",
+        "The same runs; the paper does not report their correlations.",
         "narrow",
         (PEARSON,),
         ranked=frozenset({"pearson"}),
@@ -83,11 +83,10 @@ PLANS = (
     Plan(
         "Headroom for even gains",
         "",
-        "The least accurate width that could be a reward, and how accurate it may be at most for "
-        "everybody to gain alike: the smallest contribution plus what the largest contributor "
-        "gains with the full model. The paper assumes that there is that much room (section 4.2) "
-        "where it shows that the correlation is 1 (its Lemma 4). Both in per cent, of Aequa's "
-        "runs above with p_min = 0.25.",
+        "The accuracy of the least accurate width, and how accurate it may be at most for even "
+        "gains: the smallest contribution plus the gain of the largest contributor with the full "
+        "model. The paper assumes this headroom (section 4.2) where it shows that the correlation "
+        "is 1 (Lemma 4). Both in per cent, for Aequa's runs above with p_min = 0.25.",
         "main",
         (LOWEST, NEEDED, PEARSON),
         ("aequa",),
@@ -103,9 +102,8 @@ PLANS = (
     Plan(
         "Participation as the contribution",
         "Table 3",
-        "Pearson between the accuracies of the rewards and how often a participant took part, and "
-        "balanced accuracy in per cent; higher is better. The paper does not say how the data is "
-        "split.",
+        "Pearson between reward accuracies and participation rates, and balanced accuracy in per "
+        "cent; higher is better. The paper does not say how the data is split.",
         "participation",
         (CONTRIBUTION_PEARSON, ACCURACY),
         ranked=frozenset({"pearson", "accuracy"}),
@@ -113,8 +111,8 @@ PLANS = (
     Plan(
         "Width as the reward",
         "Table 9",
-        "The server has no data to measure widths on and matches widths, not accuracies. Pearson "
-        "between contributions and widths, and between contributions and accuracies.",
+        "The server has no data to measure widths on, so it matches widths instead of accuracies. "
+        "Pearson between contributions and widths, and between contributions and accuracies.",
         "width",
         (WIDTH_PEARSON, replace(CONTRIBUTION_PEARSON, name="Pearson of accuracies")),
         ("aequa",),

@@ -93,14 +93,11 @@ def _knows_alone(record: RunRecord) -> bool:
 
 
 def _is_known(person: ParticipantRecord, held_out: bool) -> bool:
-    if not held_out:
-        return person.standalone_accuracy is not None
+    # A run refuses accuracies of older records, which do not say on which data they were reached.
+    if person.standalone_accuracy is None or not person.data_fingerprint:
+        return False
     untouched = person.held_out
-    return (
-        person.standalone_accuracy is not None
-        and untouched is not None
-        and untouched.standalone_accuracy is not None
-    )
+    return not held_out or (untouched is not None and untouched.standalone_accuracy is not None)
 
 
 def passes(config: RunConfig, num_examples: int, *, alone: bool) -> float:

@@ -193,11 +193,11 @@ def compare_training_time(runs: Runs) -> Table:
     return Table(
         "Training-time rewards",
         "Figures 3 and 4, which have no numbers",
-        "Aequa cuts rewards from the final model; Aequa + a contribution rewards while it trains. "
-        "Accuracy in per cent, Pearson against the accuracies of models trained alone, gains over "
-        "those in percentage points. The paper's figures are about CIFAR-10, homogeneous and with "
-        "quantity skew; it says that Aequa is best in all measures, Aequa + CGSV second, and "
-        "Aequa + ShapFed comparable.",
+        "Aequa allocates rewards after training; Aequa + a contribution method limits participants "
+        "while training. Accuracy in per cent, Pearson against standalone accuracies, gains in "
+        "percentage points. The paper's figures are for CIFAR-10, homogeneous and with quantity "
+        "skew. It says that Aequa is best in all measures, Aequa + CGSV second, and Aequa + "
+        "ShapFed comparable.",
         ("Data set", "Partition", "Approach", *(m.name for m in TRAINING_TIME_MEASURES)),
         tuple(
             ((*place.names, approach_name(approach)), tuple(cells))
@@ -228,7 +228,7 @@ def to_markdown(table: Table) -> str:
         ),
     ]
     if table.wins is not None:
-        label = f"Times the best, of {table.wins.rows}"
+        label = f"Times best, of {table.wins.rows}"
         lines.append((label, *[""] * (labels - 1), *_wins(table.wins)))
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its record, how fair its rewards are, its progress, its trackers."""
+"""What a run leaves behind: its record, fairness measures, progress and trackers."""
 
 from aequa_flwr.results.fairness import Measured, Measures, Rewarded, measure_fairness
 from aequa_flwr.results.progress import (

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Measured:
-    """Balanced accuracy of one model on the validation data and, if there is any, held-out."""
+    """Balanced accuracy of one model on the validation data and on the held-out data, if any."""
 
     validation: float
     held_out: float | None
@@ -19,11 +19,11 @@ class Measured:
 class Measures:
     """How good and how fair a set of rewards is (paper, section 5.1).
 
-    ``accuracy`` of the full model; ``pearson`` between reward accuracies and contributions;
-    ``mcg`` and ``cgs`` the mean and the standard deviation of the gains over training alone;
-    ``ipr`` the share of participants that did not lose. ``standalone_pearson`` is between reward
-    and standalone accuracies, ``width_pearson`` between widths and contributions. None where
-    undefined: nothing was measured, fewer than two participants, or all alike.
+    ``accuracy`` is the full model's. ``pearson`` correlates reward accuracies with contributions,
+    ``standalone_pearson`` reward with standalone accuracies, ``width_pearson`` widths with
+    contributions. ``mcg`` and ``cgs`` are the mean and the standard deviation of the gains.
+    ``ipr`` is the share of participants whose gain is not negative. A measure is None where it is
+    undefined: nothing was measured, there are fewer than two participants, or all are alike.
     """
 
     accuracy: float | None
@@ -37,7 +37,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class Rewarded:
-    """What one participant brought and what it got; accuracies are None where not measured."""
+    """Contribution and reward of one participant; accuracies are None where not measured."""
 
     contribution: float
     width: float
@@ -46,7 +46,7 @@ class Rewarded:
 
 
 def measure_fairness(accuracy: float | None, rewarded: Sequence[Rewarded]) -> Measures:
-    """Return the measures over all rewarded participants; ``accuracy`` is the full model's."""
+    """Return the fairness measures of all rewards; ``accuracy`` is that of the full model."""
     measured = [(r.accuracy, r.contribution) for r in rewarded if r.accuracy is not None]
     alone = [
         (r.accuracy, r.standalone)
@@ -67,14 +67,18 @@ def measure_fairness(accuracy: float | None, rewarded: Sequence[Rewarded]) -> Me
 
 def _pearson(pairs: Sequence[tuple[float, float]]) -> float | None:
     a, b = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    # Not on the computed deviation: that of [0.1, 0.1, 0.1] is 1e-17, not 0.
+    # Do not test the computed deviation: that of [0.1, 0.1, 0.1] is 1e-17, not 0.
     if len(a) < 2 or np.all(a == a[0]) or np.all(b == b[0]):
         return None
     return float(np.clip(np.corrcoef(_near_one(a), _near_one(b))[0, 1], -1.0, 1.0))
 
 
 def _near_one(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Scores have any scale, and the squares of tiny ones are 0; powers of two change no digit."""
+    """Return ``values`` scaled by a power of two to magnitudes of at most 1.
+
+    Scores can have any scale, and the squares of tiny ones underflow to 0. A power of two changes
+    no digit.
+    """
     _, exponent = np.frexp(np.abs(values).max())
     scaled: npt.NDArray[np.float64] = np.ldexp(values, -exponent)
     return scaled

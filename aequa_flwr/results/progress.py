@@ -1,4 +1,4 @@
-"""Where a run is, for people: lines of JSON in its folder; one process writes, others watch."""
+"""The progress of a run, for people: one process writes JSON lines, others watch them."""
 
 import json
 import os
@@ -12,16 +12,17 @@ from pathlib import Path
 from aequa_flwr.files import write_whole
 
 PROGRESS_FILE = "progress.jsonl"
-# Names the process that works on a run, as long as it does.
+# Names the process that works on a run; removed when it stops.
 RUNNING_FILE = "running.json"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is: for people, never for decisions.
+    """How far a run is, to be shown to people; no decision may depend on it.
 
-    ``done`` of ``total`` participants or rounds of the stage; ``fraction`` of the whole run's
-    work; ``seconds_left`` None until there is something to judge it by.
+    ``done`` of ``total`` participants or rounds of the stage are finished. ``fraction`` is the
+    finished share of the whole run's work, in [0, 1]. ``seconds_left`` is None until there is a
+    basis for an estimate.
     """
 
     stage: str
@@ -33,10 +34,10 @@ class Progress:
 
 
 class WorkClock:
-    """Judges the time left by the work done, counted in passes over one example.
+    """Estimates the time left from the work done, counted in passes over one example.
 
-    A pass of the one-pass sandwich costs about 1.1 of a plain one. ``alone`` says that everybody
-    also trains alone.
+    A pass of the one-pass sandwich costs about 1.1 times a plain one. ``alone`` says that all
+    participants also train a standalone model.
     """
 
     def __init__(self, num_examples: int, num_rounds: int, *, alone: bool = True) -> None:
@@ -49,20 +50,26 @@ class WorkClock:
         self.fraction = 0.0
 
     def skip(self, alone: int, rounds: int) -> None:
-        """Take so much as done before the clock began."""
+        """Count this work as done before the clock started."""
         self._skipped, _ = self.after(alone, rounds)
 
     def trained_alone(self, done: int, total: int, num_examples: int) -> Progress:
-        """Return where a run is once ``done`` of all, with so many examples, have trained alone."""
+        """Return the progress when ``done`` of ``total`` participants have trained alone.
+
+        ``num_examples`` is how many examples these hold together.
+        """
         fraction, left = self.after(num_examples, 0)
         return Progress("contribution", done, total, fraction, None, left)
 
     def assessing(self, num_scored: int) -> Progress:
-        """Return where a run is that measures models to assess a round; that counts as no work."""
+        """Return the progress while models are measured to assess a round.
+
+        This is not counted as work.
+        """
         return Progress("assessing", num_scored, fraction=self.fraction)
 
     def trained(self, server_round: int, num_rounds: int, accuracy: float | None) -> Progress:
-        """Return where a run is after a round."""
+        """Return the progress after a round."""
         fraction, left = self.after(0, server_round)
         return Progress("training", server_round, num_rounds, fraction, accuracy, left)
 
@@ -78,29 +85,32 @@ class WorkClock:
 
 
 class ProgressWriter:
-    """Appends each progress to the run's folder."""
+    """Appends every progress to a file in the run folder."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / PROGRESS_FILE
 
     def __call__(self, progress: Progress) -> None:
-        """Append one line; opened anew each time, so that nothing is lost with the process."""
+        """Append one line.
+
+        The file is opened each time, so nothing is lost if the process dies.
+        """
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(progress)) + "\n")
 
 
 class ProgressReader:
-    """Reads what has been appended since the last look."""
+    """Reads the progress that was appended since the last call."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / PROGRESS_FILE
         self._offset = 0
 
     def new(self) -> Iterator[Progress]:
-        """Yield the progress since last time; a line still being written waits.
+        """Yield the new progress; a line that is still being written is left for the next call.
 
-        A file that was begun anew, as when a run is resumed, is read from its beginning. Lines
-        that cannot be read are passed over: they are for people only.
+        If the file was replaced, as when a run is resumed, it is read from its beginning. Lines
+        that cannot be read are skipped, because they are for people only.
         """
         try:
             with self._path.open("rb") as file:
@@ -127,28 +137,28 @@ def _read_line(line: bytes) -> Progress | None:
 
 @dataclass(frozen=True)
 class Worker:
-    """A process that works on a run: its id, and the place where that id means something."""
+    """A process that works on a run: its id, and the machine or container where the id is valid."""
 
     place: str
     pid: int
 
 
 def mark_running(folder: Path) -> None:
-    """Write into the run's folder that this process works on it; without room, leave it."""
+    """Mark the run in ``folder`` as the work of this process; a failed write is ignored."""
     content = json.dumps(asdict(Worker(this_place(), os.getpid()))) + "\n"
-    with suppress(OSError):  # for people only: no run fails for it
+    with suppress(OSError):  # for people only, so no run fails because of it
         write_whole(folder / RUNNING_FILE, content)
 
 
 def unmark_running(folder: Path) -> None:
-    """Take the mark away: nobody works on the run any more."""
+    """Remove the mark of ``mark_running``."""
     with suppress(OSError):
         (folder / RUNNING_FILE).unlink(missing_ok=True)
 
 
 @contextmanager
 def marked_running(folder: Path) -> Iterator[None]:
-    """Mark the run as long as the block takes, however it ends."""
+    """Mark the run in ``folder`` during the block, and remove the mark however it ends."""
     mark_running(folder)
     try:
         yield
@@ -157,7 +167,7 @@ def marked_running(folder: Path) -> Iterator[None]:
 
 
 def read_worker(folder: Path) -> Worker | None:
-    """Return who works on the run; None where nobody says so."""
+    """Return the process that works on the run in ``folder``; None if there is no valid mark."""
     try:
         content = json.loads((folder / RUNNING_FILE).read_text(encoding="utf-8"))
         return Worker(str(content["place"]), int(content["pid"]))
@@ -166,7 +176,7 @@ def read_worker(folder: Path) -> Worker | None:
 
 
 def this_place() -> str:
-    """Return a name of this machine, or of this container: ids of processes hold within it."""
+    """Return a name of this machine or container, within which process ids are valid."""
     try:
         namespace = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:  # only Linux has them

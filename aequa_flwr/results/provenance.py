@@ -1,4 +1,4 @@
-"""What a run is made with: the versions of packages, and which state of this project's code."""
+"""The software of a run: the versions of its packages, and a digest of this project's code."""
 
 import hashlib
 import platform
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from aequa_flwr import __version__
 
-# Another release of one of these may round in another way.
+# Another release of one of these may round differently.
 _PACKAGES = ("flwr", "numpy", "torch")
 
 
 def versions() -> dict[str, str]:
-    """Return the version of each package by its name.
+    """Return the version of each package by name.
 
-    "code" tells states of this project apart that have the same version: a sum in another order
-    rounds differently, and training makes much of that.
+    "code" tells apart states of this project that have the same version. A sum in another order
+    rounds differently, and training amplifies rounding differences.
     """
     return {
         "aequa-flwr": __version__,
@@ -26,9 +26,9 @@ def versions() -> dict[str, str]:
 
 
 def code_digest(folder: Path) -> str:
-    """Return 12 characters that depend on the Python files below ``folder`` and on nothing else.
+    """Return a digest of 12 characters of the Python files below ``folder`` and nothing else.
 
-    The same in a checkout and in Flower's bundle, which leaves other files out.
+    It is the same in a checkout and in Flower's bundle, which omits other files.
     """
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).as_posix()):

@@ -1,4 +1,4 @@
-"""RunRecord: all that a run produced, to and from versioned JSON."""
+"""RunRecord: everything that a run produced, saved to and loaded from versioned JSON."""
 
 import json
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ SCHEMA_VERSION = 3
 RECORD_FILE, REWARDS_FOLDER, REPORT_FILE = "record.json", "rewards", "report.html"
 # On a server with nodes on other machines: which node each name belongs to.
 ROSTER_FILE = "roster.json"
-# How the reason of a failure begins that a later delivery resolves.
+# The reason of a failure that a later delivery resolves begins with these words.
 UNDELIVERED = "its reward was not delivered"
 _MAX_RECORD_BYTES = 200_000_000
-# A field of which the file says nothing where there is nothing to say.
+# Marks a field that is left out of the file if it is empty.
 _LEFT_OUT_IF_EMPTY = {"left-out-if-empty": True}
 
 Status = Literal["running", "completed", "failed", "interrupted"]
@@ -36,12 +36,12 @@ class RecordError(UserError):
 
 
 class NewerRecordError(RecordError):
-    """A record that a later version of this project wrote."""
+    """A record that was written by a newer version of this project."""
 
 
 @dataclass(frozen=True)
 class HeldOutAccuracies:
-    """The same numbers of one participant on the data nothing was chosen on."""
+    """Accuracies and gain of one participant on the held-out data."""
 
     standalone_accuracy: float | None
     reward_accuracy: float
@@ -50,11 +50,11 @@ class HeldOutAccuracies:
 
 @dataclass(frozen=True)
 class ParticipantRecord:
-    """One participant: accuracies and gains are fractions in [0, 1], None where not reached.
+    """One participant; a number is None if the run did not get as far as computing it.
 
-    ``contribution`` is in the record's ``contribution_unit``; ``gain`` is ``reward_accuracy -
-    standalone_accuracy``, both on the validation data. ``data_fingerprint`` is equal for equal
-    examples; empty in records of version 2 and older.
+    Accuracies are fractions in [0, 1]. ``contribution`` is in the record's ``contribution_unit``.
+    ``gain`` is ``reward_accuracy - standalone_accuracy``, both on the validation data.
+    ``data_fingerprint`` is equal for equal examples, and empty in records of version 2 and older.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ParticipantRecord:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The accuracy of one level of the ladder, and how large its network is."""
+    """The accuracy of one level of the ladder, and the size of its network."""
 
     width: float
     accuracy: float | None
@@ -81,13 +81,13 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """One round: accuracy at p_max and at p_min on the validation data, mean local loss.
+    """One round: mean local loss, and accuracy at p_max and at p_min on the validation data.
 
-    ``widths`` and ``contributions`` have an entry for each participant, in their order: the width
-    it was trained at (None: it was not), and its contribution after the round. Contributions that
-    rounds do not change are not repeated here. ``num_evaluations`` counts the models that were
-    measured to assess contributions. ``reported`` holds every other number that participants
-    report of a round, by its name, in their order too.
+    ``widths`` and ``contributions`` have an entry for each participant, in the record's order:
+    the width it was trained at (None: not trained), and its contribution after the round.
+    Contributions that do not change in rounds are not repeated here. ``num_evaluations`` counts
+    the models that were measured to assess contributions. ``reported`` holds every other number
+    that participants report about a round, by name, in the same order.
     """
 
     server_round: int
@@ -105,7 +105,7 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class Failure:
-    """Who could not take part in what, and why. Round 0 is before training."""
+    """Who could not take part in which round, and why. Round 0 is before training."""
 
     server_round: int
     participant: str
@@ -114,7 +114,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class DataRecord:
-    """Which data, and how many examples each part of it has."""
+    """The data set of a run, and the number of examples in each of its parts."""
 
     dataset: str
     num_train: int
@@ -124,9 +124,9 @@ class DataRecord:
 
 @dataclass(frozen=True)
 class Times:
-    """The only part of a record that differs between two runs of the same seed.
+    """The times of a run: the only part of a record that differs between runs of the same seed.
 
-    ``resumed`` is when the run went on after an interruption.
+    ``resumed`` lists when the run was resumed after an interruption.
     """
 
     started: str = ""
@@ -138,10 +138,11 @@ class Times:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Everything of a run; ``measures`` are on the validation data, ``held_out`` is not.
+    """Everything that a run produced.
 
-    ``status`` "failed" and "interrupted" say why in ``reason``; what was reached until then is
-    there, the rest is empty or None.
+    ``measures`` are on the validation data, ``held_out`` on the held-out data. If ``status`` is
+    "failed" or "interrupted", ``reason`` says why. Results from before the stop are there, the
+    rest is empty or None.
     """
 
     status: Status
@@ -161,10 +162,10 @@ class RunRecord:
 
 
 def save_record(folder: Path, record: RunRecord) -> None:
-    """Write record.json to ``folder``; a reader never sees half of it.
+    """Write record.json to ``folder``; a reader never sees a partly written file.
 
-    In one line while the run goes on: with thousands of participants, lines take longer than all
-    else between two rounds.
+    It is a single line while the run is in progress: with thousands of participants, writing
+    indented lines would take longer than all else between two rounds.
     """
     indent = None if record.status == "running" else 2
     text = json.dumps(record, indent=indent, allow_nan=False, default=_parts) + "\n"
@@ -172,7 +173,7 @@ def save_record(folder: Path, record: RunRecord) -> None:
 
 
 def _parts(value: "DataclassInstance") -> dict[str, object]:
-    """Return what a dataclass holds; unlike asdict, without a copy of everything below it."""
+    """Return the fields of a dataclass; unlike asdict, without copying their values."""
     values = {part: getattr(value, part.name) for part in fields(value)}
     return {
         part.name: one for part, one in values.items() if one or part.metadata != _LEFT_OUT_IF_EMPTY
@@ -180,9 +181,10 @@ def _parts(value: "DataclassInstance") -> dict[str, object]:
 
 
 def load_record(run: Path | str) -> RunRecord:
-    """Read the record of the run in folder ``run`` (or the file itself); raises RecordError.
+    """Return the record of the run in folder ``run``, or in that file.
 
-    Older versions are read too; what they did not know yet has its default.
+    Records of older versions are read too; fields that they lack have their defaults. Raises
+    RecordError if there is no record or it cannot be read.
     """
     run = Path(run)
     path = run / RECORD_FILE if run.is_dir() else run
@@ -194,16 +196,16 @@ def load_record(run: Path | str) -> RunRecord:
         raise RecordError(f"{path} cannot be read; is {run} the folder of a run?") from error
     except (ValueError, RecursionError) as error:
         raise RecordError(
-            f"{path} is not a whole record; it may be truncated: `aequa run --resume` makes it "
-            "anew from the run's checkpoints."
+            f"{path} is incomplete or damaged; `aequa run --resume` rebuilds it from the run's "
+            "checkpoints."
         ) from error
     return parse_record(content, str(path))
 
 
 def load_if_readable(run: Path) -> RunRecord | None:
-    """Return the record of ``run``; None where there is none, or it is damaged.
+    """Return the record of ``run``; None if there is none or it is damaged.
 
-    Raises NewerRecordError: what cannot be understood is not to be replaced.
+    Raises NewerRecordError for a newer version, so that the caller does not overwrite it.
     """
     try:
         return load_record(run)
@@ -214,11 +216,11 @@ def load_if_readable(run: Path) -> RunRecord | None:
 
 
 def parse_record(content: object, where: str) -> RunRecord:
-    """Return the record that ``content``, decoded JSON, is; RecordError names ``where``."""
+    """Return the record in ``content``, which is decoded JSON; RecordError names ``where``."""
     schema = content.get("schema") if isinstance(content, dict) else None
     if isinstance(schema, int) and schema > SCHEMA_VERSION:
         raise NewerRecordError(
-            f"{where} is of a newer version ({schema}); update aequa-flwr to read it."
+            f"{where} was written by a newer version ({schema}); update aequa-flwr to read it."
         )
     if isinstance(content, dict) and isinstance(content.get("config"), dict):
         content = {**content, "config": current_keys(content["config"])}
@@ -228,12 +230,12 @@ def parse_record(content: object, where: str) -> RunRecord:
         field_name = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise RecordError(
             f"{where} is not a record of version 1 to {SCHEMA_VERSION}: "
-            f"{field_name or 'it is no object'}."
+            f"{field_name or 'it is not an object'}."
         ) from error
 
 
 def parse_json(text: str) -> object:
-    """Decode JSON; NaN and infinity are none, and no measure of ours, so they raise ValueError."""
+    """Return decoded JSON; raises ValueError for NaN and infinity, which JSON does not allow."""
     decoded: object = json.loads(text, parse_constant=_refuse_constant)
     return decoded
 

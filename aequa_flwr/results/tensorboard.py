@@ -1,4 +1,4 @@
-"""A run as TensorBoard's event files, in the folder ``tensorboard`` of the run's own."""
+"""A run as TensorBoard event files, in the folder ``tensorboard`` of the run folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,23 +10,23 @@ from torch.utils.tensorboard import SummaryWriter
 from aequa_flwr.results.record import RoundRecord, RunRecord
 
 TENSORBOARD_FOLDER = "tensorboard"
-# With more participants than this a curve for each hides what it shows; quartiles do not.
+# With more participants than this, a curve for each is unreadable; quartiles are shown instead.
 _MOST_CURVES = 50
 _QUARTILES = {"lowest": 0.0, "quarter": 0.25, "half": 0.5, "three quarters": 0.75, "highest": 1.0}
 
 
 class TensorBoard:
-    """Writes a scalar for everything of a round, and the measures when all is over."""
+    """A tracker that writes the numbers of every round, and the measures at the end."""
 
     def begin(self, folder: Path, record: RunRecord) -> None:
-        """Open a new file beside those of earlier starts; the settings are a text in it."""
+        """Open a new event file, beside those from before a resume, and write the settings."""
         self._writer = SummaryWriter(str(folder / TENSORBOARD_FOLDER))
         rows = [f"| {key} | {value} |" for key, value in record.config.items()]
         self._writer.add_text("settings", "\n".join(["| setting | value |", "|---|---|", *rows]))
         self._writer.flush()
 
     def after_round(self, record: RunRecord, last: RoundRecord) -> None:
-        """Write loss, accuracies, who was trained, contributions and widths."""
+        """Write the loss, accuracies, number of trained participants, contributions and widths."""
         step = last.server_round
         self._scalars(
             {
@@ -43,7 +43,7 @@ class TensorBoard:
         self._writer.flush()
 
     def end(self, record: RunRecord) -> None:
-        """Write the measures, and what everybody brought and got; close the file."""
+        """Write the measures, contributions and rewards, and close the file."""
         step = len(record.rounds)
         for place, measures in (("validation", record.measures), ("held out", record.held_out)):
             if measures is not None:
@@ -69,7 +69,7 @@ class TensorBoard:
 def _of_participants(
     what: str, names: Sequence[str], values: Sequence[float | None]
 ) -> dict[str, float | None]:
-    """Return a scalar for each participant, or how the values of many are spread."""
+    """Return a scalar for each participant, or quartiles if there are too many."""
     if len(names) <= _MOST_CURVES:
         return {f"{what}/{name}": value for name, value in zip(names, values, strict=False)}
     known = [value for value in values if value is not None]

@@ -1,4 +1,4 @@
-"""The seam for experiment trackers: they are told what the record says, and change nothing."""
+"""The interface for experiment trackers: they receive the record and cannot change the run."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -16,28 +16,28 @@ logger = logging.getLogger(__name__)
 
 
 class TrackerError(UserError):
-    """A tracker that is not there."""
+    """A tracker that cannot be loaded."""
 
 
 class Tracker(Protocol):
-    """What is told how a run goes, on the server and in its process.
+    """Receives the results of a run while it is in progress, in the server's process.
 
-    Records are as in record.json; what a run has not reached yet is empty or None in them. The run
-    waits for each call. Whatever one raises is logged, and the tracker is not called again.
+    Records are as in record.json; parts that a run has not reached yet are empty or None. The run
+    waits for each call. If a call raises, the error is logged and the tracker is not called again.
     """
 
     def begin(self, folder: Path, record: RunRecord) -> None:
-        """Hear that a run begins, or goes on, in ``folder``; rounds of before are in ``record``."""
+        """Receive the start of a run in ``folder``; if it is resumed, with its earlier rounds."""
 
     def after_round(self, record: RunRecord, last: RoundRecord) -> None:
-        """Hear of the round ``last``, which is over."""
+        """Receive the finished round ``last``."""
 
     def end(self, record: RunRecord) -> None:
-        """Hear how the run ended: ``record.status`` is no longer "running"."""
+        """Receive the final record; ``record.status`` is no longer "running"."""
 
 
 class Trackers:
-    """Tells every tracker what is new in a record, each thing once."""
+    """Calls every tracker with what is new in a record, each thing once."""
 
     def __init__(self, makers: Sequence[tuple[str, Callable[[], Tracker]]], folder: Path) -> None:
         self._makers = makers
@@ -46,13 +46,13 @@ class Trackers:
         self._rounds_told: int | None = None
 
     def tell(self, record: RunRecord) -> None:
-        """Tell what is new since the last record; the first one begins the run."""
-        # What they are given is theirs: nothing that they do to it gets into the run's own record.
+        """Call the trackers with what is new since the last record; the first starts the run."""
+        # Trackers get a copy, so that nothing they change reaches the run's own record.
         given = replace(record, config=dict(record.config), versions=dict(record.versions))
         if self._rounds_told is None:
             self._begin(given)
             self._rounds_told = len(record.rounds)
-        # A run that goes on may have to repeat its last round.
+        # A resumed run may have to repeat its last round.
         start = min(self._rounds_told, len(record.rounds))
         for last in record.rounds[start:]:
             self._each(methodcaller("after_round", given, last))
@@ -80,11 +80,11 @@ class Trackers:
 
 
 def _leave(name: str, error: BaseException) -> None:
-    logger.warning("%s is not told any more, as it failed: %s", name, in_short(error))
+    logger.warning("%s failed and is not called again: %s", name, in_short(error))
 
 
 def check_trackers(*, tensorboard: bool, tracker: str) -> None:
-    """Raise TrackerError unless all that is asked for is there."""
+    """Raise TrackerError if a tracker that the settings ask for cannot be loaded."""
     if tensorboard and find_spec("tensorboard") is None:
         raise TrackerError(
             "tensorboard = true needs the package tensorboard; run `pip install tensorboard`, or "
@@ -95,9 +95,9 @@ def check_trackers(*, tensorboard: bool, tracker: str) -> None:
 
 
 def load_trackers(folder: Path, *, tensorboard: bool, tracker: str) -> Trackers:
-    """Return who is told of the run in ``folder``; raises TrackerError where one is not there.
+    """Return the trackers of the run in ``folder``; raises TrackerError if one cannot be loaded.
 
-    ``tracker`` is ``package.module:name``, a class or function that makes one; empty: none.
+    ``tracker`` is ``package.module:name``, a class or function that returns one; empty: none.
     """
     check_trackers(tensorboard=tensorboard, tracker=tracker)
     makers: list[tuple[str, Callable[[], Tracker]]] = []
@@ -116,9 +116,11 @@ def _import_tracker(name: str) -> Callable[[], Tracker]:
     except CannotImportError as error:
         raise TrackerError(
             f"The tracker {name} cannot be imported ({error}); it must be module:name of a "
-            "package that is installed on the server, or lies where the run is started."
+            "package that is installed on the server, or is in the folder where the run starts."
         ) from error
     if not callable(made):
-        raise TrackerError(f"The tracker {name} is not a class or function that makes one.")
+        raise TrackerError(
+            f"The tracker {name} must be a class, or a function that returns a tracker."
+        )
     maker: Callable[[], Tracker] = made
     return maker

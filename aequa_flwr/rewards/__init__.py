@@ -1,4 +1,4 @@
-"""Rewards: small networks saved with a card, loaded and exported; and runs that have ended."""
+"""Rewards saved, loaded and exported, and runs that have ended."""
 
 from aequa_flwr.rewards.formats import FORMATS, export_reward
 from aequa_flwr.rewards.reward import (

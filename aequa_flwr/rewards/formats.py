@@ -1,4 +1,4 @@
-"""The formats that a reward can be exported to; no file is kept whose logits were not compared."""
+"""The formats that a reward can be exported to, and the check of every exported file."""
 
 import io
 import math
@@ -27,15 +27,15 @@ from aequa_flwr.rewards.reward import (
 )
 
 CARD_KEY = "card.json"
-# The largest difference that is left between two programs that compute the same in float32, as a
-# part of the largest logit, and of 1 where all are smaller.
+# The largest difference that float32 rounding explains between two programs, relative to the
+# largest logit, or to 1 if all logits are smaller.
 _TOLERANCE = 1e-4
-# Not the number that the file was written with: it must hold for any.
+# Not the batch size that the file was written with: it must work with any.
 _BATCHES = (1, 5)
-# An example that takes gigabytes is a card's mistake.
+# A shape of gigabytes is a mistake in the card.
 _MOST_NUMBERS = 10**8
 
-# Inputs to logits, as a file that was written computes them.
+# From inputs to logits, computed by an exported file.
 Forward = Callable[[Tensor], Tensor]
 
 
@@ -52,9 +52,10 @@ class _Loaded:
 
 @dataclass(frozen=True)
 class Format:
-    """One form: its usual ending, what it is good for, and the packages that it needs.
+    """A format: its file suffix, what it is good for, and the packages that it needs.
 
-    ``write`` makes the file's content of a reward, ``read`` what computes its logits again.
+    ``write`` returns the file's content for a reward. ``read`` returns a function that computes
+    logits with the file.
     """
 
     suffix: str
@@ -66,7 +67,7 @@ class Format:
 
 @dataclass(frozen=True)
 class Exported:
-    """A file that was written, and how far its logits are from the original's at most."""
+    """An exported file, and the largest difference between its logits and the original's."""
 
     path: Path
     num_bytes: int
@@ -74,11 +75,11 @@ class Exported:
 
 
 def export_reward(reward: Path, kind: str, output: Path | None = None) -> Exported:
-    """Write the reward in ``reward`` as ``kind`` (a name of FORMATS) to the file ``output``.
+    """Export the reward in ``reward`` to the file ``output``; ``kind`` is a name in FORMATS.
 
-    Without ``output`` it is called after its participant and lies in the current folder. The card
-    goes along in every format. Before the file has its name, it is read back and must give the
-    same logits on generated inputs; raises UserError otherwise.
+    Without ``output`` the file is named after the participant, in the current folder. Every
+    format includes the card. The file is read back and kept only if it gives the same logits on
+    generated inputs; raises UserError otherwise.
     """
     form = FORMATS[kind]
     missing = [package for package in form.packages if find_spec(package) is None]
@@ -100,9 +101,9 @@ def export_reward(reward: Path, kind: str, output: Path | None = None) -> Export
         draft.replace(path)
     except (UserError, OSError):
         raise
-    except Exception as error:  # another program's, which has errors of its own
+    except Exception as error:  # the other program's own errors
         raise ExportError(
-            f"Exported to {kind}, the network cannot be run ({in_short(error)}); nothing was kept."
+            f"The {kind} file of the reward does not run ({in_short(error)}), so it was not kept."
         ) from error
     finally:
         draft.unlink(missing_ok=True)
@@ -113,11 +114,11 @@ def _check_place(path: Path) -> None:
     if path.exists():
         raise ExportError(f"{path} exists already; choose another --output.")
     if not path.parent.is_dir():
-        raise ExportError(f"{path.parent} is not a folder; make it, or choose another --output.")
+        raise ExportError(f"{path.parent} is not a folder; create it, or choose another --output.")
 
 
 def _inputs(reward: _Loaded) -> list[Tensor]:
-    """Return batches of several sizes, and of several lengths where a text may have any."""
+    """Return batches of several sizes, and of several lengths if texts may have any length."""
     schema = reward.card.schema
     inputs = [_generated(schema, number) for number in _BATCHES]
     if takes_any_length(reward.module):
@@ -127,7 +128,7 @@ def _inputs(reward: _Loaded) -> list[Tensor]:
 
 
 def _generated(schema: Schema, number: int) -> Tensor:
-    """Return ``number`` inputs of the form that ``schema`` gives; texts end anywhere."""
+    """Return ``number`` random inputs that fit ``schema``; texts have random lengths."""
     if math.prod(schema.shape) > _MOST_NUMBERS:
         raise ExportError(f"The card's shape {schema.shape} is not that of an example.")
     generator = torch.Generator().manual_seed(number)
@@ -151,21 +152,21 @@ def _expected(reward: _Loaded, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _compare(kind: str, run: Forward, inputs: list[Tensor], expected: list[Tensor]) -> float:
-    """Return the largest difference; raises ExportError where it is no rounding."""
+    """Return the largest difference; raises ExportError if rounding does not explain it."""
     largest = 0.0
     for x, logits in zip(inputs, expected, strict=True):
         got = run(x).detach()
         if got.shape != logits.shape:
             raise ExportError(
-                f"Exported to {kind}, the network gives {tuple(got.shape)} logits instead of "
-                f"{tuple(logits.shape)}; nothing was kept."
+                f"The {kind} file of the reward gives logits of shape {tuple(got.shape)} instead "
+                f"of {tuple(logits.shape)}, so it was not kept."
             )
         difference = float((got - logits).abs().max())
-        # Not `>`: NaN is no agreement.
+        # Not `>`, which is false for NaN.
         if not difference <= _TOLERANCE * max(1.0, float(logits.abs().max())):
             raise ExportError(
-                f"Exported to {kind}, the network gives other logits, by up to {difference:.2g}; "
-                "nothing was kept."
+                f"The {kind} file of the reward gives logits that differ by up to "
+                f"{difference:.2g}, so it was not kept."
             )
         largest = max(largest, difference)
     return largest
@@ -207,7 +208,7 @@ def _read_torchscript(path: Path) -> Forward:
 
 @contextmanager
 def _deprecated_is_fine() -> Iterator[None]:
-    """torch advises against TorchScript; who asks for it has a program that reads nothing else."""
+    """Silence torch's warning about TorchScript, which some programs still require."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"`torch\.jit\.\w+` is deprecated")
         yield
@@ -228,7 +229,7 @@ FORMATS: Mapping[str, Format] = {
     "torchscript": Format(
         ".pt",
         "runs in C++ with libtorch, in Python with torch alone; torch advises against it for "
-        "anything new",
+        "new programs",
         (),
         _write_torchscript,
         _read_torchscript,

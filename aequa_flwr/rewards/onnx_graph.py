@@ -1,8 +1,8 @@
-"""A reward's layers as an ONNX graph, one operator or a few for each.
+"""A reward's layers as an ONNX graph, one or a few operators for each.
 
-Written out rather than traced by torch: a card can name sixteen kinds of layers and no other, so
-the graph needs nothing but onnx, is the same with every torch, and has the layers' own names. A
-text's length stays open, which torch's exporter does not manage for packed sequences.
+The graph is written out rather than traced by torch. A card can name sixteen kinds of layers and
+no other, so the graph needs only onnx, is the same with every torch, and keeps the layers' names.
+The length of texts stays open, which torch's exporter cannot do for packed sequences.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,14 +29,14 @@ Array = npt.NDArray[Any]
 
 
 class _Graph:
-    """Nodes in the order they compute, and the tensors that are known beforehand."""
+    """The nodes of a graph in the order of computation, and its constant tensors."""
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.known: list[onnx.TensorProto] = []
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Append an operator of one output; returns that one's name."""
+        """Append an operator with one output; return the output's name."""
         from onnx import helper
 
         name = f"{operator}_{len(self.nodes)}"
@@ -44,7 +44,7 @@ class _Graph:
         return name
 
     def know(self, name: str, value: Tensor | Array) -> str:
-        """Keep a tensor in the file; returns its name."""
+        """Store a constant tensor in the file; return its name."""
         from onnx import numpy_helper
 
         array = value.detach().numpy() if isinstance(value, Tensor) else value
@@ -52,7 +52,7 @@ class _Graph:
         return name
 
     def number(self, value: int | float | list[int], dtype: npt.DTypeLike) -> str:
-        """Keep a number or a few."""
+        """Store a constant number or list of numbers; return its name."""
         return self.know(f"number_{len(self.known)}", np.array(value, dtype=dtype))
 
 
@@ -64,8 +64,8 @@ _Writer = Callable[[_Graph, str, Any, str, tuple[int, ...]], str]
 def onnx_model(module: nn.Module, example: Tensor, notes: Mapping[str, str]) -> bytes:
     """Return ``module`` as an ONNX file; ``notes`` become its metadata.
 
-    ``example`` is a batch of inputs. Their number stays open, as does the length of texts. Raises
-    ValueError for a layer, or a setting of one, that has no counterpart.
+    ``example`` is a batch of inputs. The batch size stays open, as does the length of texts. Raises
+    ValueError for a layer, or an argument of one, that cannot be expressed.
     """
     import onnx
     from onnx import helper
@@ -98,14 +98,14 @@ def onnx_model(module: nn.Module, example: Tensor, notes: Mapping[str, str]) -> 
 
 
 def takes_any_length(module: nn.Module) -> bool:
-    """Return whether texts of any length can be given to ``module``."""
+    """Return whether ``module`` accepts texts of any length."""
     return any(isinstance(layer, MeanState) for layer in module.modules())
 
 
 def _write(
     graph: _Graph, path: str, module: nn.Module, x: str, value: Tensor
 ) -> tuple[str, Tensor]:
-    """Append ``module``; returns the name of its output, and the output for ``value``."""
+    """Append ``module``; return the name of its output, and its output for ``value``."""
     if isinstance(module, nn.Sequential):
         for name, child in module.named_children():
             x, value = _write(graph, f"{path}{name}.", child, x, value)
@@ -122,7 +122,7 @@ def _write(
 
 def _conv(graph: _Graph, path: str, layer: nn.Conv2d, x: str, _shape: tuple[int, ...]) -> str:
     if isinstance(layer.padding, str):
-        raise ValueError("a convolution whose padding is a word cannot be written")
+        raise ValueError("a convolution whose padding is a string cannot be written")
     inputs = [x, graph.know(f"{path}weight", layer.weight)]
     if layer.bias is not None:
         inputs.append(graph.know(f"{path}bias", layer.bias))
@@ -138,9 +138,9 @@ def _conv(graph: _Graph, path: str, layer: nn.Conv2d, x: str, _shape: tuple[int,
 
 
 def _linear(graph: _Graph, path: str, layer: nn.Linear, x: str, _shape: tuple[int, ...]) -> str:
-    # A product rather than Gemm, which knows two axes only.
+    # MatMul rather than Gemm, which allows two axes only.
     product = graph.add("MatMul", x, graph.know(f"{path}weight", layer.weight.t()))
-    # Its type says that there is one, but a layer may have been built without.
+    # The type says that there is always one, but a layer may have been built without.
     bias: Tensor | None = layer.bias
     return product if bias is None else graph.add("Add", product, graph.know(f"{path}bias", bias))
 
@@ -176,7 +176,7 @@ def _average_pool(
     graph: _Graph, _path: str, layer: nn.AvgPool2d, x: str, _shape: tuple[int, ...]
 ) -> str:
     if layer.divisor_override is not None:
-        raise ValueError("AvgPool2d with a divisor of its own cannot be written")
+        raise ValueError("AvgPool2d with divisor_override cannot be written")
     return graph.add(
         "AveragePool",
         x,
@@ -194,15 +194,15 @@ def _adaptive_pool(
     height, width = _pair(layer.output_size)
     if (height, width) == (1, 1):
         return graph.add("GlobalAveragePool", x)
-    # Windows may overlap and differ in size, which no pool of ONNX has; a product with a matrix
-    # along each axis is the same mean.
+    # Windows may overlap and differ in size, which no ONNX pooling supports. A product with a
+    # matrix along each axis gives the same means.
     rows = graph.know(f"{path}rows", _pooling(shape[-2], height).t())
     columns = graph.know(f"{path}columns", _pooling(shape[-1], width))
     return graph.add("MatMul", graph.add("MatMul", rows, x), columns)
 
 
 def _pooling(size: int, pooled: int) -> Tensor:
-    """Return (size, pooled): what each entry adds to each mean, as torch's own layer says."""
+    """Return the weight of each entry in each mean, (size, pooled), as in torch's layer."""
     return F.adaptive_avg_pool1d(torch.eye(size)[None], pooled)[0]
 
 
@@ -213,7 +213,10 @@ def _flatten(graph: _Graph, _path: str, layer: nn.Flatten, x: str, _shape: tuple
 
 
 def _mean_state(graph: _Graph, path: str, layer: MeanState, x: str, shape: tuple[int, ...]) -> str:
-    """Run over the padding too, and leave it out of the mean: a state depends on no later one."""
+    """Append the LSTM over all tokens, and a mean that leaves out the padding.
+
+    The padding cannot change the other states, because a state depends on no later token.
+    """
     lstm, table = layer.lstm, layer.embedding
     if not isinstance(lstm, nn.LSTM) or not isinstance(table, nn.Embedding):
         raise ValueError("a mean over anything but an embedding and an LSTM cannot be written")
@@ -243,7 +246,7 @@ def _embedding(
 
 
 def _lengths(graph: _Graph, tokens: str) -> str:
-    """Append the number of tokens of each text that are no padding, (batch, 1), at least 1."""
+    """Append the number of tokens of each text without padding, (batch, 1), at least 1."""
     is_word = graph.add("Not", graph.add("Equal", tokens, graph.number(0, np.int32)))
     words = graph.add("Cast", is_word, to=_int64())
     count = graph.add("ReduceSum", words, graph.number([1], np.int64), keepdims=1)
@@ -251,7 +254,7 @@ def _lengths(graph: _Graph, tokens: str) -> str:
 
 
 def _is_text(graph: _Graph, tokens: str, lengths: str) -> str:
-    """Append 1 for each place before its text's end and 0 for the others, (batch, length, 1)."""
+    """Append 1 for each position before its text's end and 0 for the rest, (batch, length, 1)."""
     zero, one = graph.number(0, np.int64), graph.number(1, np.int64)
     size = graph.add("Gather", graph.add("Shape", tokens), one)
     before = graph.add("Less", graph.add("Range", zero, size, one), lengths)
@@ -268,7 +271,7 @@ def _lstm_bias(graph: _Graph, path: str, lstm: nn.LSTM) -> list[str]:
 
 
 def _onnx_gates(lstm: nn.LSTM, name: str) -> Tensor:
-    """Return a tensor's gates in ONNX's order, with the axis of directions in front."""
+    """Return a tensor's gates in ONNX's order, with a leading axis for the direction."""
     gates = lstm.get_parameter(name).detach().chunk(4)
     return torch.cat([gates[k] for k in _GATES])[None]
 

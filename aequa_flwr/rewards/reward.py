@@ -1,4 +1,4 @@
-"""A reward: a physically small network with its card, on disk; and how fair all of them are."""
+"""A reward on disk: a physically small network with its card."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CARD, _TENSORS = "card.json", "model.safetensors"
 _CARD_VERSION = 4
-# Bounds what a card can make us allocate; the longest vocabulary (data.schema_file) fits well.
+# Bounds the memory that reading a card can take; the longest vocabulary (data.schema_file) fits.
 _MAX_CARD_BYTES = 100_000_000
 
 
@@ -30,12 +30,12 @@ class RewardError(UserError):
 
 @dataclass(frozen=True)
 class RewardCard:
-    """What the holder of a reward may know: its own model, and nothing of the others.
+    """What the holder of a reward may know: its own model, and nothing about other participants.
 
-    ``accuracy`` is the balanced accuracy on the server's validation data, None where it has none.
+    ``accuracy`` is the balanced accuracy on the server's validation data; None if it has none.
     ``schema`` says how an example becomes an input, and the classes; ``layer`` is the network.
-    ``run`` is the name of the run that it comes from, ``sha256`` the checksum of the file of its
-    tensors once there is one; in a packed reward that of all that follows the file's header.
+    ``run`` is the name of the run it comes from. ``sha256`` is the checksum of the tensors' file,
+    empty before it is written; in a packed reward, of everything after the file's header.
     """
 
     participant: str
@@ -73,7 +73,10 @@ class RewardCard:
 
 
 def _checked(card: RewardCard) -> RewardCard:
-    """Return ``card`` if it holds what its types say: it may come from anywhere."""
+    """Return ``card`` if its fields have their types, because a card may come from anywhere.
+
+    Raises ValueError otherwise.
+    """
     schema, numbers = card.schema, (int, float)
     fits = (
         all(isinstance(text, str) for text in (card.participant, card.dataset, card.run)),
@@ -100,8 +103,8 @@ def safe_name(name: str) -> str:
 def save_reward(folder: Path, card: RewardCard, params: Params) -> Path:
     """Write a reward to ``folder``/<participant>, which only its owner can read; return that.
 
-    Two files: model.safetensors holds the tensors of the card's layer, card.json everything
-    else. The card comes last: where there is one, the reward is whole.
+    model.safetensors holds the tensors of the card's layer, card.json everything else. The card
+    is written last: if there is one, the reward is complete.
     """
     path = folder / safe_name(card.participant)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -113,11 +116,11 @@ def save_reward(folder: Path, card: RewardCard, params: Params) -> Path:
 
 
 def pack_reward(card: RewardCard, params: Params) -> bytes:
-    """Return the whole reward as one safetensors file, the card in its metadata.
+    """Return the whole reward as one safetensors file, with the card in its metadata.
 
-    Every reader of safetensors finds the tensors in it; ``load_reward`` needs nothing else.
+    Every safetensors reader can read the tensors; ``load_reward`` needs nothing else.
     """
-    # The header differs between the two, what follows it does not.
+    # The header depends on the metadata, the bytes after it do not.
     digest = hashlib.sha256(_after_header(save(dict(params)))).hexdigest()
     text = replace(card, sha256=digest).to_json()
     packed: bytes = save(dict(params), metadata={"format": "pt", _CARD: text})
@@ -125,11 +128,11 @@ def pack_reward(card: RewardCard, params: Params) -> bytes:
 
 
 def load_reward(path: str | Path) -> "nn.Module":
-    """Return the reward in folder ``path`` as a plain torch module, ready for inference.
+    """Return the reward in folder ``path``, or in that packed file, ready for inference.
 
-    A packed reward's file will do as well. An nn.Sequential of ordinary layers of the reward's own
-    size, BatchNorm included; of this package it holds nothing but the addition of a residual block
-    and the mean over a text. Raises RewardError that says what is wrong with the folder.
+    It is an nn.Sequential of ordinary layers, including BatchNorm, of the reward's own size. The
+    only classes from this package are the addition of a residual block and the mean over a text.
+    Raises RewardError that says what is wrong with the folder.
     """
     folder = Path(path)
     card = load_card(folder)
@@ -141,7 +144,7 @@ def load_reward(path: str | Path) -> "nn.Module":
 
 
 def load_tensors(folder: Path, card: RewardCard) -> Params:
-    """Return the tensors of the reward in ``folder``; raises RewardError unless they are whole."""
+    """Return the tensors of the reward in ``folder``; raises RewardError if they are damaged."""
     packed = folder.is_file()
     path = folder if packed else folder / _TENSORS
     try:
@@ -149,8 +152,8 @@ def load_tensors(folder: Path, card: RewardCard) -> Params:
         checked = _after_header(content) if packed else content
         if hashlib.sha256(checked).hexdigest() != card.sha256:
             raise RewardError(
-                f"{path} is not the file that its card is of; it may be truncated or "
-                "damaged: get the reward again."
+                f"{path} does not match its card; it may be truncated or damaged, so get the "
+                "reward again."
             )
         tensors: Params = load(content)
         return tensors
@@ -161,7 +164,7 @@ def load_tensors(folder: Path, card: RewardCard) -> Params:
 
 
 def load_card(path: str | Path) -> RewardCard:
-    """Return the card of the reward in folder ``path``, or of the packed one in that file."""
+    """Return the card of the reward in folder ``path``, or in that packed file."""
     if Path(path).is_file():
         return _packed_card(Path(path))
     file = Path(path) / _CARD
@@ -172,7 +175,7 @@ def load_card(path: str | Path) -> RewardCard:
     except OSError as error:
         raise RewardError(f"{file} cannot be read; is {path} the folder of a reward?") from error
     except ValueError as error:
-        raise RewardError(f"{file} is not a reward's card of version {_CARD_VERSION}.") from error
+        raise RewardError(f"{file} is not a reward card of version {_CARD_VERSION}.") from error
 
 
 def _packed_card(file: Path) -> RewardCard:
@@ -188,5 +191,5 @@ def _packed_card(file: Path) -> RewardCard:
 
 
 def _after_header(content: bytes) -> bytes:
-    """Return the tensors' own bytes; a file begins with the length of its header."""
+    """Return the bytes of the tensors; a safetensors file begins with its header's length."""
     return content[8 + int.from_bytes(content[:8], "little") :]

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from aequa_flwr.errors import UserError
+from aequa_flwr.files import TemporaryFolder
 from aequa_flwr.report import render_page, verdict
 from aequa_flwr.results import REWARDS_FOLDER, RunRecord, load_record
 from aequa_flwr.rewards.reward import load_reward
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 
 class Rewards(Mapping[str, "nn.Module"]):
-    """The rewards of a run by participant; each is loaded when it is first asked for.
+    """The rewards of a run by participant; each is loaded when it is first used.
 
-    Participants of a deployed federation keep theirs on their own machines: these are not here.
+    Rewards that a deployed participant stores on its own machine are not included.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, temporary: TemporaryFolder | None = None) -> None:
+        self._temporary = temporary  # which must last as long as there is something to load
         found = sorted(path for path in folder.glob("*") if path.is_dir())
         self._folders = {path.name: path for path in found}
         self._loaded: dict[str, nn.Module] = {}
@@ -50,12 +51,12 @@ class Run:
 
     folder: Path
     record: RunRecord
-    temporary: "TemporaryDirectory[str] | None" = field(default=None, repr=False, compare=False)
+    temporary: TemporaryFolder | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def rewards(self) -> Rewards:
         """Each participant's reward, an ordinary small `nn.Module`."""
-        return Rewards(self.folder / REWARDS_FOLDER)
+        return Rewards(self.folder / REWARDS_FOLDER, self.temporary)
 
     @cached_property
     def report(self) -> str:

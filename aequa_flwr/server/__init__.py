@@ -1,4 +1,4 @@
-"""The server's side of a run: settings to a strategy, a state to the next one, checkpoints."""
+"""The server's side of a run: settings to a strategy, one state to the next, checkpoints."""
 
 from aequa_flwr.server.assemble import assemble, run_federation
 from aequa_flwr.server.caller_arrays import caller_settings

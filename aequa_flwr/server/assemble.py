@@ -8,7 +8,7 @@ from flwr.serverapp import Grid
 
 from aequa_flwr.data import FederatedData
 from aequa_flwr.errors import UserError
-from aequa_flwr.results import Progress, load_trackers
+from aequa_flwr.results import Progress
 from aequa_flwr.server.checkpoint import Checkpoint, load_checkpoint, reopen_run
 from aequa_flwr.server.parts import Parts, prepare
 from aequa_flwr.server.run_folder import RunFolder, open_folder
@@ -26,18 +26,11 @@ def assemble(
     checkpoint: Checkpoint | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
 ) -> AequaStrategy:
-    """Return the strategy that runs ``parts``, from ``checkpoint`` on if there is one.
+    """Return the strategy that runs ``parts``, resumed from ``checkpoint`` if there is one.
 
-    Everything it finds out is kept in ``folder``; ``on_progress`` is told where the run is.
+    It writes its results to ``folder``; ``on_progress`` receives the progress of the run.
     """
-    trackers = None
-    if folder.folder is not None:
-        tensorboard, tracker = parts.settings.tensorboard, parts.settings.tracker
-        trackers = load_trackers(folder.folder, tensorboard=tensorboard, tracker=tracker)
-    strategy = AequaStrategy.of_parts(parts, folder, checkpoint=checkpoint, on_progress=on_progress)
-    if trackers is not None:
-        folder.tell(trackers)
-    return strategy
+    return AequaStrategy.of_parts(parts, folder, checkpoint=checkpoint, on_progress=on_progress)
 
 
 def run_federation(
@@ -51,15 +44,15 @@ def run_federation(
 ) -> Path:
     """Run a whole federation on ``grid``; return the folder with its record, however it ends.
 
-    The folder is that of the settings, or ``output`` where they name none; a run that is resumed
-    goes on in its own. ``data`` and ``network`` are the caller's own, as in `prepare`.
+    A resumed run keeps its folder. A new run uses the folder in the settings, or ``output`` if they
+    name none. ``data`` and ``network`` are the caller's own, as in `prepare`.
     """
     checkpoint = load_checkpoint(Path(settings.resume).expanduser()) if settings.resume else None
     if checkpoint is not None:
         path = reopen_run(checkpoint)
     else:
         path = open_folder(settings.output or output)
-    logger.info("The run's folder is %s", path)
+    logger.info("The run folder is %s", path)
     folder = RunFolder(path, settings)
     try:
         parts = prepare(settings, data=data, network=network)

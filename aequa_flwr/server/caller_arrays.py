@@ -24,16 +24,16 @@ from aequa_flwr.slim.networks import Builder, SlimNetwork, network_name
 def caller_settings(
     network: str | Builder | SlimNetwork, output: str | Path | None, settings: Mapping[str, Value]
 ) -> RunConfig:
-    """Return the settings of a run on a caller's own arrays; raises ConfigError.
+    """Return the settings of a run on a caller's own arrays.
 
-    ``settings`` are the keywords of a call.
+    ``settings`` are keyword arguments, in snake_case. Raises ConfigError if they are not valid.
     """
     given = {key.replace("_", "-"): value for key, value in settings.items()}
     for key in ("dataset", "data-dir"):
         if key in given:
-            raise ConfigError(f"{key} cannot be given with arrays of one's own; leave it out.")
+            raise ConfigError(f"{key} cannot be given together with your own arrays; leave it out.")
     folder = "" if output is None else str(Path(output).expanduser().absolute())
-    # Any word will do for the place of data that is in memory; no record has it.
+    # The data is in memory; data-dir needs some word, which is in no record.
     own: dict[str, Value] = {"dataset": "arrays", "data-dir": "memory", "output": folder}
     return RunConfig.parse({**given, **own, "network": network_name(network)})
 
@@ -41,9 +41,15 @@ def caller_settings(
 def server_examples(
     validation: Arrays | None, held_out: Arrays | None, schema: Schema | None
 ) -> FederatedData:
-    """Return the data of a server whose participants bring their own."""
+    """Return the server's data, for a federation whose participants have their own.
+
+    Without a ``schema`` the data is described by the examples that are given.
+    """
     if validation is None and schema is None:
-        raise DataError("Give the server validation data, or a schema of the participants' data.")
+        raise DataError(
+            "The server needs validation data or a schema; pass validation=(x, y), or the schema "
+            "of the participants' data."
+        )
     parts = [
         None if arrays is None else examples_of_pair(arrays, name)
         for arrays, name in ((held_out, "held_out"), (validation, "validation"))

@@ -1,7 +1,8 @@
-"""Checkpoints: the whole state of a run in one file, from which it resumes to the same end.
+"""Checkpoints: the whole state of a run in one file, from which it resumes to the same result.
 
-A safetensors file: the tensors of the state, all else as the bytes of a JSON text, and a
-checksum. Nothing random has to be kept: every draw follows from the seed, the round and who draws.
+A checkpoint is a safetensors file: the tensors of the state, everything else as the bytes of a
+JSON text, and a checksum. There is no random state to save: every draw depends on the seed, the
+round and the participant alone.
 """
 
 import hashlib
@@ -46,7 +47,7 @@ class CheckpointError(UserError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run was: its state, and all its settings."""
+    """A saved state of a run, and all its settings."""
 
     path: Path
     state: RunState
@@ -54,36 +55,37 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Writes the checkpoints of the run in a folder; the last two are kept."""
+    """Writes the checkpoints of a run to its folder; the last two are kept."""
 
     def __init__(self, run: Path, config: RunConfig) -> None:
         self._folder = run / CHECKPOINTS_FOLDER
         self._config = config
 
     def save(self, state: RunState) -> None:
-        """Write the next one, and remove those that are too old; raises OSError."""
+        """Write the next checkpoint and remove old ones; raises OSError if it cannot be written."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         there = _numbered(self._folder)
         number = max(there, default=0) + 1
         write_whole(_path(self._folder, number), _encode(state, self._config))
-        # And what a server left that was killed while it wrote.
+        # Also remove partly written files of a server that was killed.
         halves = self._folder.glob(".*.safetensors.*")
         for path in (*halves, *(there[old] for old in sorted(there)[: -(_KEPT - 1)])):
             path.unlink(missing_ok=True)
 
 
 def load_checkpoint(run: Path) -> Checkpoint:
-    """Return the last checkpoint of the run in folder ``run``, or the one whose file it is.
+    """Return the last checkpoint of the run in folder ``run``, or the checkpoint in that file.
 
-    Raises CheckpointError if it cannot be used; that names the one before it if that can be.
+    Raises CheckpointError if it cannot be used. The error names the checkpoint before it, if that
+    one is usable.
     """
     if run.is_file():
         return _read(run)
     if not run.exists():
-        raise CheckpointError(f"There is no {run}; name the folder of a run.")
+        raise CheckpointError(f"{run} does not exist; give the folder of a run.")
     there = _numbered(run / CHECKPOINTS_FOLDER)
     if not there:
-        raise CheckpointError(f"{run} has no checkpoint; start the run anew in another folder.")
+        raise CheckpointError(f"{run} has no checkpoint; start a new run in another folder.")
     paths = [there[number] for number in sorted(there, reverse=True)]
     try:
         return _read(paths[0])
@@ -94,14 +96,14 @@ def load_checkpoint(run: Path) -> Checkpoint:
             except CheckpointError:
                 continue
             raise CheckpointError(
-                f"{str(error).rstrip('.')}; the one before it, after round "
-                f"{state.server_round}, is good: use --resume {older}."
+                f"{str(error).rstrip('.')}; the checkpoint before it, after round "
+                f"{state.server_round}, is intact: use --resume {older}."
             ) from None
         raise
 
 
 def reopen_run(checkpoint: Checkpoint) -> Path:
-    """Return the folder of the run; raises CheckpointError if there is nothing left to do."""
+    """Return the folder of a run to resume; raises CheckpointError if the run is completed."""
     folder = checkpoint.path.parent.parent
     record = load_if_readable(folder)
     if record is not None and record.status == "completed":
@@ -115,13 +117,13 @@ def check_same_run(checkpoint: Checkpoint, config: RunConfig, params: Params) ->
     for key, value in theirs.items():
         if ours[key] != value and key not in RunConfig.may_change():
             raise CheckpointError(
-                f"{checkpoint.path} is of a run with {key} = {value!r}, and this one has "
-                f"{ours[key]!r}; resume with the same settings, or start anew."
+                f"{checkpoint.path} belongs to a run with {key} = {value!r}, but this run has "
+                f"{ours[key]!r}; resume with the same settings, or start a new run."
             )
     if _shapes(checkpoint.state.params) != _shapes(params):
         raise CheckpointError(
-            f"{checkpoint.path} is of another network than {config.network} is now; bring that "
-            "back, or start anew."
+            f"{checkpoint.path} belongs to another network than {config.network} is now; restore "
+            "that network, or start a new run."
         )
 
 
@@ -152,10 +154,11 @@ def _encode(state: RunState, config: RunConfig) -> bytes:
             name: reader.dump_python(getattr(state, name)) for name, reader in _READERS.items()
         },
         "personal": list(state.personal),
-        # safetensors sorts, and a sum over all tensors depends on their order.
+        # safetensors sorts the names, and a sum over all tensors depends on their order.
         "tensors": list(tensors),
     }
-    # As a tensor: the header of the file has a limit, and rounds of thousands reach it.
+    # As a tensor, because the header of the file is limited, and thousands of participants reach
+    # the limit.
     text = json.dumps(content, allow_nan=False).encode()
     tensors[_TEXT] = np.frombuffer(text, np.uint8)
     return save(tensors, {"version": str(_VERSION), "sha256": _checksum(tensors)})
@@ -187,7 +190,7 @@ def _read(path: Path) -> Checkpoint:
 
 
 def _read_whole(path: Path) -> dict[str, Array]:
-    """Return the tensors of a file that is whole and of this version."""
+    """Return the tensors of a checkpoint; raises CheckpointError unless it is intact."""
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
@@ -198,17 +201,17 @@ def _read_whole(path: Path) -> dict[str, Array]:
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error}).") from None
     except (SafetensorError, ValueError, LookupError, TypeError):
-        raise CheckpointError(f"{path} is not a whole checkpoint; it may be truncated.") from None
+        raise CheckpointError(f"{path} is not a checkpoint, or it is truncated.") from None
     if version != str(_VERSION):
         raise CheckpointError(
-            f"{path} is of another version of aequa-flwr (checkpoint {version}, not {_VERSION}); "
-            "resume with that version, or start anew."
+            f"{path} was written by another version of aequa-flwr (checkpoint version {version}, "
+            f"not {_VERSION}); resume with that version, or start a new run."
         )
     return tensors
 
 
 def _sort_out(tensors: Mapping[str, Array], names: list[str]) -> dict[str, Any]:
-    """Return the three parts of a state that are tensors."""
+    """Return the three fields of a state that are tensors."""
     found: dict[str, Any] = {"params": {}, "ledger": {}, "personal": {name: {} for name in names}}
     for key, value in tensors.items():
         kind, _, name = key.partition("/")

@@ -1,4 +1,4 @@
-"""The state of a run as it goes on; record, checkpoints and progress follow it."""
+"""The current state of a run, and the record, checkpoints and progress that follow it."""
 
 import logging
 import time
@@ -13,10 +13,10 @@ logger = logging.getLogger(__name__)
 
 
 class Journal:
-    """Holds the state; the record in ``folder`` follows every change of it.
+    """Holds the state of a run, and writes the record in ``folder`` when it changes.
 
-    ``ladder`` holds the widths a reward can have, and ``sizes`` how many parameters each has.
-    ``clock`` judges the time left. ``on_progress`` is told where the run is.
+    ``ladder`` holds the widths that a reward can have, ``sizes`` the number of parameters of each.
+    ``clock`` estimates the time left. ``on_progress`` receives the progress of the run.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class Journal:
 
     @property
     def record(self) -> RunRecord:
-        """Everything the run has produced so far."""
+        """Everything that the run has produced so far."""
         return self.folder.record
 
     @property
     def seconds_since_save(self) -> float:
-        """How much would be lost if the process ended now."""
+        """The seconds since the last checkpoint, which would be lost if the process ended now."""
         return time.monotonic() - self._saved_at
 
     def set(self, state: RunState) -> None:
-        """Replace the state, and log what has failed since the last one; the record waits."""
+        """Replace the state and log its new failures, without writing the record."""
         for failure in state.failures[len(self.state.failures) :]:
             logger.warning(
                 "Round %d, %s: %s", failure.server_round, failure.participant, failure.reason
@@ -54,14 +54,14 @@ class Journal:
         self.state = state
 
     def update(self, state: RunState, *, save: bool = False) -> None:
-        """Replace the state, bring the record up to date, and ``save`` a checkpoint if asked to."""
+        """Replace the state and write the record; with ``save`` also write a checkpoint."""
         self.set(state)
         self._record()
         if save:
             self.save()
 
     def fail(self, server_round: int, reasons: Mapping[str, str]) -> None:
-        """Note who failed in ``server_round``, and why."""
+        """Add failures of ``server_round``, from name to reason, to the state."""
         self.set(self.state.failed(server_round, reasons))
 
     def save(self) -> None:
@@ -70,7 +70,7 @@ class Journal:
         self._saved_at = time.monotonic()
 
     def show(self, progress: Progress) -> None:
-        """Tell people where the run is."""
+        """Write the progress to the run folder, and pass it to ``on_progress``."""
         self.folder.show(progress)
         self._on_progress(progress)
 

@@ -1,4 +1,4 @@
-"""The parts of a run: what settings, data and a network decide before anything is started."""
+"""The parts of a run, prepared and checked before it starts."""
 
 import logging
 from collections.abc import Sequence
@@ -23,7 +23,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a run that settings and data decide, before anything is started."""
+    """The parts of a run that follow from settings and data, before it starts.
+
+    ``earlier`` is the run whose standalone accuracies are reused, and its folder.
+    """
 
     settings: RunConfig
     data: FederatedData
@@ -32,11 +35,11 @@ class Parts:
     earlier: tuple[RunRecord, Path] | None = None
 
     def steps(self) -> Steps:
-        """Return how the run goes from state to state, with the server's data in memory."""
+        """Return the steps of the run, with the server's data in memory."""
         return make_steps(self, _server_data(self.settings, self.data, self.network))
 
     def describe(self) -> DataRecord:
-        """Return what the record says of the data."""
+        """Return what the record says about the data."""
         return DataRecord(
             dataset=self.data.dataset.name,
             num_train=sum(len(share) for share in self.data.shares.values()),
@@ -46,7 +49,7 @@ class Parts:
 
 
 def check_settings(settings: RunConfig) -> ContributionEstimator:
-    """Return the contribution method; raises UserError for settings that no data makes possible."""
+    """Return the contribution estimator; raises UserError for settings that fit no data."""
     choose_compute(settings.device, settings.precision)
     estimator = build_estimator(settings.contribution)
     check_needs(
@@ -67,9 +70,9 @@ def prepare(
     data: FederatedData | None = None,
     network: Builder | SlimNetwork | None = None,
 ) -> Parts:
-    """Load and check what a run needs; raises UserError where parts do not go together.
+    """Load and check the parts of a run; raises UserError if they do not fit together.
 
-    ``data`` and ``network`` are the caller's own instead of those that the settings name.
+    ``data`` and ``network`` are the caller's own, instead of those named in the settings.
     """
     estimator = check_settings(settings)
     earlier = _earlier(settings)
@@ -96,14 +99,14 @@ def prepare_simulation(
     parts = prepare(settings, say, data=data, network=network)
     if not parts.data.shares:
         raise UserError(
-            f"{settings.data_dir} holds no training part, so there is nothing to share out "
-            "among simulated participants; add one."
+            f"{settings.data_dir} has no training part to split among simulated participants; "
+            "add one."
         )
     return parts
 
 
 def make_steps(parts: Parts, server: ServerData | None) -> Steps:
-    """Return how a run goes; ``server`` is None where the server has no data."""
+    """Return the steps of a run; ``server`` is None if the server has no data."""
     settings, network, estimator = parts.settings, parts.network, parts.estimator
     ladder = network.ladder(settings.p_min, settings.p_max, most=settings.max_levels)
     seed = settings.seed
@@ -155,7 +158,7 @@ def _method(
 
 
 def _earlier(settings: RunConfig) -> tuple[RunRecord, Path] | None:
-    """Return the run that models trained alone are taken from, if there is one."""
+    """Return the run whose standalone accuracies are reused and its folder, if there is one."""
     if not settings.standalone_from:
         return None
     path = Path(settings.standalone_from).expanduser()
@@ -180,7 +183,7 @@ def _server_data(
 def _calibrator(
     settings: RunConfig, server_data: ServerData, ladder: Sequence[float]
 ) -> Calibrate | None:
-    """Return what completes BatchNorm after training; None where nothing does."""
+    """Return the function that calibrates BatchNorm after training; None if it is not needed."""
     network = server_data.network
     if settings.calibration == "none" or not network.has_batch_norm:
         return None

@@ -20,9 +20,9 @@ from aequa_flwr.server.state import RunState
 def with_state(
     record: RunRecord, state: RunState, ladder: Sequence[float], sizes: Sequence[int]
 ) -> RunRecord:
-    """Return ``record`` with all that ``state`` knows in it.
+    """Return ``record`` brought up to date with ``state``.
 
-    ``sizes`` are the numbers of parameters of the ladder's networks.
+    ``sizes`` are the numbers of parameters at the widths of ``ladder``.
     """
     participants = tuple(_participant(name, state, ladder) for name in state.num_examples)
     curve = _curve(state, ladder, sizes)
@@ -38,7 +38,7 @@ def with_state(
         held_out=held_out,
         curve=curve,
         rounds=state.rounds,
-        # Not in the order of arrival, which is not the same in every run.
+        # Sorted, because the order of arrival differs between runs.
         failures=tuple(sorted(state.failures, key=astuple)),
         times=replace(record.times, round_seconds=state.round_seconds),
     )
@@ -87,7 +87,7 @@ def _held_out(alone: Measured | None, reward: Measured) -> HeldOutAccuracies | N
 def _curve(
     state: RunState, ladder: Sequence[float], sizes: Sequence[int]
 ) -> tuple[CurvePoint, ...]:
-    """Return every level once it was measured or given; without accuracies if it was only given."""
+    """Return all levels once they were measured, or allocated without being measured."""
     if state.curve:
         return tuple(
             CurvePoint(width, point.validation, point.held_out, size)
@@ -123,7 +123,7 @@ def _rewarded_held_out(p: ParticipantRecord, unit: Unit) -> Rewarded | None:
     if p.width is None or p.held_out is None:
         return None
     alone = p.held_out.standalone_accuracy
-    # An accuracy is measured again, on data that nothing was chosen on; nothing else can be.
+    # An accuracy was measured again on the held-out data. Other contributions cannot be.
     contribution = alone if unit == "accuracy" else p.contribution
     if contribution is None:
         return None

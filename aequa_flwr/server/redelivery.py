@@ -1,4 +1,4 @@
-"""`aequa deliver`: rewards of an earlier run go to those who were away when it ended."""
+"""`aequa deliver`: send the rewards of an earlier run to sites that were offline when it ended."""
 
 import logging
 import shutil
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 
 def deliver_again(grid: Grid, run: Path, config: RunConfig) -> None:
-    """Send what still lies in the folder of ``run`` to the nodes that its names belong to.
+    """Send the rewards that are still in the folder of ``run`` to their participants' nodes.
 
-    A reward is removed there once its participant has stored it. Raises UserError if any is left.
+    A reward is removed once its participant has stored it. Raises UserError if any is left.
     """
     record = load_record(run)
     roster = Roster(
@@ -36,13 +36,13 @@ def deliver_again(grid: Grid, run: Path, config: RunConfig) -> None:
     waiting = sorted(path.name for path in (run / REWARDS_FOLDER).glob("*") if path.is_dir())
     waiting = [name for name in waiting if name in roster.bound]
     if not waiting:
-        raise UserError(f"No reward of {run} is left to deliver.")
+        raise UserError(f"All rewards of {run} have been delivered.")
     exchange = Exchange(grid)
     gather(
         grid,
         exchange,
         roster,
-        # Others may be there as well, and are of no interest.
+        # Nodes of other participants may be connected as well.
         expected=len(roster.bound),
         timeout_s=config.join_timeout_s,
         on_joined=lambda count, left: logger.info("%d joined, %.0f s left", count, left),
@@ -55,7 +55,7 @@ def deliver_again(grid: Grid, run: Path, config: RunConfig) -> None:
         return RewardTask(card.to_json(), load_tensors(folder, card))
 
     failed = deliver(exchange, roster.nodes, task, there, config.round_timeout_s)
-    failed |= dict.fromkeys((name for name in waiting if name not in there), "it is not there")
+    failed |= dict.fromkeys((name for name in waiting if name not in there), "it is not connected")
     delivered = [name for name in waiting if name not in failed]
     for name in delivered:
         shutil.rmtree(run / REWARDS_FOLDER / name)
@@ -69,4 +69,4 @@ def deliver_again(grid: Grid, run: Path, config: RunConfig) -> None:
     (run / REPORT_FILE).write_text(render_page(record), encoding="utf-8")
     if failed:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-        raise UserError(f"{len(failed)} of {len(waiting)} rewards are not delivered: {reasons}.")
+        raise UserError(f"{len(failed)} of {len(waiting)} rewards were not delivered: {reasons}.")

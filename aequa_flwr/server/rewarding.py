@@ -1,4 +1,4 @@
-"""What a participant is given in the end: the tensors of its reward, and the card about them."""
+"""Rewards cut out of the trained model: their tensors and cards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from aequa_flwr.slim.networks import PlainLayer, SlimNetwork
 
 @dataclass(frozen=True)
 class RewardMaker:
-    """Cuts rewards from models of one network, whose data ``schema`` describes.
+    """Cuts rewards out of the models of one network; ``schema`` describes its data.
 
-    ``run`` is the name of the run on the cards.
+    ``run`` is the name of the run for the cards.
     """
 
     network: SlimNetwork

@@ -1,4 +1,4 @@
-"""The folder of a run: its record, checkpoints, report and rewards, from its first second on."""
+"""The run folder: record, checkpoints, progress and report, written from the first second."""
 
 import shlex
 import time
@@ -29,11 +29,16 @@ from aequa_flwr.settings import RunConfig
 
 
 def open_folder(output: str) -> Path:
-    """Make the folder of a new run; raises UserError if it holds one already."""
+    """Create the folder of a new run; raises UserError if it holds a run already."""
     folder = Path(output).expanduser()
     if (folder / RECORD_FILE).exists():
         raise UserError(f"{folder} already holds a run; choose another output folder.")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"The output folder {folder} cannot be made ({error.strerror}); choose another."
+        ) from None
     return folder
 
 
@@ -50,7 +55,7 @@ class RunFolder:
         record = RunRecord("running", "", config.to_record(), made_with, times=Times(started=now))
         before = load_if_readable(folder) if folder is not None and config.resume else None
         if before is not None:
-            # With all it knows: whatever stops this start must not cost what the last one reached.
+            # Keep the earlier results: a resume that fails must not lose them.
             times = replace(before.times, finished="", resumed=(*before.times.resumed, now))
             record = replace(before, status="running", reason="", versions=made_with, times=times)
         self._seconds_before = record.times.seconds
@@ -60,7 +65,7 @@ class RunFolder:
         self.update(record)
 
     def update(self, record: RunRecord) -> None:
-        """Replace the record."""
+        """Replace the record, write it, and pass it to the trackers."""
         self.record = record
         if self.folder is not None:
             save_record(self.folder, record)
@@ -68,29 +73,29 @@ class RunFolder:
             self._trackers.tell(record)
 
     def tell(self, trackers: Trackers) -> None:
-        """Tell ``trackers`` of the record from now on."""
+        """Pass every record to ``trackers`` from now on, beginning with the current one."""
         self._trackers = trackers
         trackers.tell(self.record)
 
     def show(self, progress: Progress) -> None:
-        """Write where the run is, for people who watch."""
+        """Append the progress to its file, for people who watch the run."""
         if self._progress is not None:
             self._progress(progress)
 
     def checkpoint(self, state: RunState) -> None:
-        """Write ``state``, so that the run can be resumed from it."""
+        """Write a checkpoint of ``state``; raises UserError if it cannot be written."""
         if self._checkpoints is None:
             return
         try:
             self._checkpoints.save(state)
         except OSError as error:
             raise UserError(
-                f"No checkpoint can be written to {self.folder} ({error.strerror}); make room "
-                f"there, and resume with `aequa run --resume {shlex.quote(str(self.folder))}`."
+                f"No checkpoint can be written to {self.folder} ({error.strerror}); free some "
+                f"space, and resume with `aequa run --resume {shlex.quote(str(self.folder))}`."
             ) from None
 
     def finish(self, status: Status, reason: str = "") -> None:
-        """Write the last state of the record, and the report."""
+        """Write the final record and the report."""
         times = replace(
             self.record.times,
             finished=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,6 +1,6 @@
-"""The stages before and after the rounds: joining, training alone, the end, the rewards."""
+"""The stages before and after the rounds: joining, standalone models, allocation, rewards."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,15 +37,17 @@ from aequa_flwr.server.steps import RunFailedError, Steps
 from aequa_flwr.settings import RunConfig
 from aequa_flwr.slim import Params
 
-# While everybody trains alone, which may take as long as all rounds, this much can be lost.
+# Standalone training may take as long as all rounds; at most about this much of it can be lost.
 _SAVE_EVERY_S = 10.0
+# Reasons of refusals that the one sentence of a failed run lists; the record has all.
+_MOST_REASONS = 3
 
 
 @dataclass(frozen=True)
 class Stages:
-    """What a run does besides its rounds; each stage leaves what it found in ``journal``.
+    """The stages of a run besides its rounds; each leaves its results in ``journal``.
 
-    ``exchange`` talks to the nodes. ``earlier`` is a run whose models trained alone are used.
+    ``exchange`` talks to the nodes. ``earlier`` is a run whose standalone accuracies are reused.
     """
 
     journal: Journal
@@ -56,9 +58,9 @@ class Stages:
     earlier: tuple[RunRecord, Path] | None = None
 
     def join(self, grid: Grid) -> Roster:
-        """Ask every node whom it hosts; return who is there.
+        """Ask every node whom it hosts; return the roster.
 
-        Raises RunFailedError if fewer joined than the run needs.
+        Raises RunFailedError if fewer participants joined than the run needs.
         """
         journal, total = self.journal, self.settings.participants
         known = journal.state.num_examples
@@ -77,6 +79,8 @@ class Stages:
         )
         for who, reason in roster.refused:
             journal.fail(0, {who: reason})
+        if roster.refused:
+            journal.update(journal.state)  # so that the record has them if the run fails below
         num_examples = dict(sorted(roster.num_examples.items()))
         self._check_enough(roster, len(num_examples))
         if journal.state.stage != "join":
@@ -101,41 +105,41 @@ class Stages:
     def _check_enough(self, roster: Roster, joined: int) -> None:
         fewest = self.settings.join_quorum
         if joined < fewest:
-            why = "; ".join(sorted({reason for _, reason in roster.refused})) or "no node answered"
-            who = f"Only {joined} of at least {fewest} participants" if joined else "Nobody"
+            why = _in_short(sorted({reason for _, reason in roster.refused}))
+            who = f"Only {joined} of at least {fewest} participants" if joined else "No participant"
             raise RunFailedError(f"{who} joined within {self.settings.join_timeout_s:g} s: {why}.")
         least = self.steps.assessor.estimator.needs.participants
         if joined < least:
             raise RunFailedError(
-                f"The contribution method compares at least {least} participants with each other, "
-                f"and only {joined} joined; use another one, or let more join."
+                f"The setting contribution needs at least {least} participants to compare, but "
+                f"only {joined} joined; choose another estimator, or let more participants join."
             )
 
     def _bound(self) -> dict[str, int]:
-        """Return the nodes that names belonged to before."""
+        """Return which node each name is bound to."""
         path = self._roster_file()
         return {} if path is None else load_roster(path)
 
     def _roster_file(self) -> Path | None:
-        """Return the file that binds names to nodes; without a setting it is the run's own."""
+        """Return the file that binds names to nodes: that of the settings, or the run's own."""
         if self.settings.roster:
             return Path(self.settings.roster).expanduser()
         folder = self.journal.folder.folder
         return None if folder is None else folder / ROSTER_FILE
 
     def _bind(self, roster: Roster) -> None:
-        """Remember which node each name belongs to that has a machine of its own."""
+        """Bind the names of deployed participants to their nodes."""
         folder = self.journal.folder.folder
         if roster.storing and folder is not None:
             bound = {name: roster.nodes[name] for name in roster.storing}
-            # In the run's folder too, whatever the federation's roster is: rewards may be left
-            # there.
+            # Also in the run folder, whatever the federation's roster is: a later delivery of the
+            # rewards there needs it.
             of_run = folder / ROSTER_FILE
             for path in {self._roster_file() or of_run, of_run}:
                 save_roster(path, {**load_roster(path), **bound})
 
     def start_clock(self, num_rounds: int) -> None:
-        """Judge the time left by what a resumed run has behind it."""
+        """Start estimating the time left; the finished part of a resumed run counts as done."""
         state, alone = self.journal.state, self.steps.trains_alone
         sizes = state.num_examples
         clock = WorkClock(sum(sizes.values()), num_rounds, alone=alone)
@@ -145,7 +149,7 @@ class Stages:
         self.journal.clock = clock
 
     def train_alone(self, nodes: Mapping[str, int], timeout_s: float) -> None:
-        """Let everybody train alone whose standalone accuracy is not known yet; measure each."""
+        """Train and measure a standalone model of every participant that has none yet."""
         journal = self.journal
         sizes = journal.state.num_examples
         left = [name for name in sizes if name not in journal.state.standalone]
@@ -169,7 +173,7 @@ class Stages:
             personal = {**state.personal, **(got.models if keeps_models else {})}
             late = journal.seconds_since_save > _SAVE_EVERY_S
             journal.update(replace(state, standalone=standalone, personal=personal), save=late)
-            # Of another run there may be some who did not join this one.
+            # An earlier run may have had participants that did not join this one.
             done = [sizes[name] for name in standalone if name in sizes]
             journal.show(journal.clock.trained_alone(len(done), len(sizes), sum(done)))
         missing = set(left) - journal.state.standalone.keys()
@@ -182,14 +186,14 @@ class Stages:
     def _measure_alone(self, params: Params) -> Measured:
         if self.steps.measure is None:
             raise RunFailedError(
-                "Standalone models cannot be measured, as the server has no data; use another "
-                "contribution method or give the server validation data."
+                "Standalone models cannot be measured because the server has no data; choose "
+                "another contribution, or give the server validation data."
             )
-        # At the full width: alone, a participant has no reason to train a smaller model.
+        # At full width: a participant alone has no reason to train a smaller model.
         return self.steps.measure(params, (1.0,))[0]
 
     def end(self, nodes: Mapping[str, int], server_round: int, timeout_s: float) -> None:
-        """Settle and measure what everybody ends with; ``server_round`` is one past the last."""
+        """Measure the final models and allocate rewards; ``server_round`` is one past the last."""
         journal = self.journal
         if self.steps.method.about.tunes:
             personal = tune(
@@ -218,9 +222,9 @@ class Stages:
         return self.steps.awaited(state, server_round, widths, individual_width=1.0)
 
     def give_rewards(self, roster: Roster, timeout_s: float) -> None:
-        """Deliver rewards to the nodes that store their own; write all others to the run's folder.
+        """Deliver rewards to the nodes that store them; write all others to the run folder.
 
-        What could not be delivered lands there too, until `aequa deliver` sends it.
+        Rewards that could not be delivered are written there too, until `aequa deliver` sends them.
         """
         journal, folder = self.journal, self.journal.folder.folder
         if folder is None:
@@ -240,3 +244,10 @@ class Stages:
     def _reward_task(self, name: str) -> RewardTask:
         card, params = self.rewards.reward_of(name, self.journal.state, self.journal.record)
         return RewardTask(card.to_json(), params)
+
+
+def _in_short(reasons: Sequence[str]) -> str:
+    """Return the first reasons, and how many there are besides: each of thousands has its own."""
+    more = len(reasons) - _MOST_REASONS
+    told = [*reasons[:_MOST_REASONS], *([f"and {more} more like these"] if more > 0 else [])]
+    return "; ".join(told) or "no node answered"

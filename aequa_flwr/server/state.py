@@ -1,4 +1,4 @@
-"""RunState: all that a run knows between two messages, as one value."""
+"""RunState: everything that a run knows between two messages, as one value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,17 +14,17 @@ Stage = Literal["join", "contribution", "training", "rewards"]
 
 @dataclass(frozen=True)
 class RunState:
-    """All that a run knows between two messages; with the settings enough to resume from here.
+    """Everything that a run knows between two messages; with the settings, enough to resume.
 
-    ``stage`` is the one that it is in, ``server_round`` the last round that counted.
-    ``num_examples`` names the participants that joined, in alphabetical order, and
-    ``fingerprints`` are those of their data. ``ledger`` is what the contribution method
-    remembers. ``levels`` are indices into the ladder of rewards, and ``curve`` the accuracies of it
-    in ascending order of width, empty where the server cannot measure. ``bn_rows`` are the rows of
-    BatchNorm that somebody has trained so far. ``refusals`` counts how often in a row somebody's
-    reply could not be used. ``personal`` are the full models of participants that have one of their
-    own, and ``rewards`` the accuracies of what they end with; both are empty where rewards are
-    sub-networks of one model. ``round_seconds`` is how long each round took.
+    ``stage`` is the current stage, ``server_round`` the last round that counted. ``num_examples``
+    names the participants that joined, in alphabetical order; ``fingerprints`` are those of their
+    data. ``ledger`` is what the estimator remembers. ``bn_rows`` are the BatchNorm rows that have
+    been trained so far. ``refusals`` counts the refused replies in a row of each participant.
+
+    ``levels`` are indices into the ladder. ``curve`` is the accuracy of every level, in ascending
+    order of width; empty if the server has no data. ``personal`` are full models that belong to
+    one participant each, and ``rewards`` the accuracies of the final ones; both are empty if
+    rewards are sub-networks of one model. ``round_seconds`` is the duration of each round.
     """
 
     params: Params
@@ -51,8 +51,8 @@ class RunState:
         return Models(self.params, self.personal)
 
     def failed(self, server_round: int, reasons: Mapping[str, str]) -> "RunState":
-        """Return the state that also knows who failed in ``server_round``, and why."""
+        """Return the state with more failures of ``server_round``, from name to reason."""
         found = (Failure(server_round, name, reason) for name, reason in reasons.items())
-        # Before training, a resumed run meets again what it knows already.
+        # Before training, a resumed run sees the same failures again.
         new = [one for one in found if server_round or one not in self.failures]
         return replace(self, failures=(*self.failures, *new)) if new else self

@@ -15,9 +15,9 @@ from aequa_flwr.slim import Layouts, Params
 
 logger = logging.getLogger(__name__)
 
-# (parameters, rows of BatchNorm that somebody trained) to parameters with calibrated BatchNorm.
+# From (parameters, trained BatchNorm rows) to parameters with calibrated BatchNorm.
 Calibrate = Callable[[Params, Sequence[int]], Params]
-# (full parameters, ascending widths) to the accuracy of each.
+# From (full parameters, ascending widths) to the accuracy at each width.
 Measure = Callable[[Params, Sequence[float]], list[Measured]]
 
 
@@ -27,12 +27,12 @@ class RunFailedError(UserError):
 
 @dataclass(frozen=True)
 class Rules:
-    """When a round counts, and whose reply does.
+    """When a round counts, and which replies do.
 
     A round needs at least ``round_quorum`` trained participants; with fewer it is repeated, up to
-    ``attempts`` times in all. ``norm_limit`` refuses updates longer than so many medians of their
-    round (0: none). After ``refusals`` refused replies in a row a participant is dropped (0:
-    never). ``weighted`` counts participants by their examples.
+    ``attempts`` times in all. ``norm_limit`` refuses updates whose norm is more than this many
+    medians of their round (0: no limit). After ``refusals`` refused replies in a row a participant
+    is dropped (0: never). ``weighted`` weights participants by their number of examples.
     """
 
     round_quorum: int = 1
@@ -42,33 +42,33 @@ class Rules:
     weighted: bool = False
 
     def limit(self, received: Params) -> NormLimit | None:
-        """Return what refuses updates of a round that everybody began with ``received``."""
+        """Return the limit for updates of a round that starts from ``received``; None: no limit."""
         return NormLimit(self.norm_limit, received) if self.norm_limit else None
 
     def unmet(self, server_round: int, reasons: Collection[str], timeout_s: float) -> str:
-        """Return why a run ends in a round that never counted; ``reasons`` are of its failures."""
+        """Return why a run ends in a round without quorum; ``reasons`` are of its failures."""
         who = "No participant was trained"
         if self.round_quorum > 1:
             who = f"Fewer than {self.round_quorum} participants were trained"
-        why = "; ".join(sorted(reasons)) or "nobody was to take part"
+        why = "; ".join(sorted(reasons)) or "no participant was asked to take part"
         if "no reply in time" in reasons:
-            why += f" (round-timeout-s is {timeout_s:g}, and can be raised when the run is resumed)"
+            why += f" (round-timeout-s is {timeout_s:g}; you can raise it when you resume the run)"
         return f"{who} in round {server_round}: {why}."
 
     def is_dropped(self, refusals: int) -> bool:
-        """Return whether a participant is, after so many refusals in a row."""
+        """Return whether a participant is dropped after this many refusals in a row."""
         return 0 < self.refusals <= refusals
 
 
 @dataclass(frozen=True)
 class Steps:
-    """How a run goes from one state to the next: the parts that stay the same all along.
+    """How a run gets from one state to the next.
 
-    ``method`` says who receives what, ``attendance`` who takes part, and ``assessor`` what it is
-    worth. ``ladder`` holds the widths a reward can have. ``measure`` returns the accuracies of full
-    parameters at ascending widths on the server's data, None where it has none; ``measure_alone``
-    lets everybody train alone even if the assessor does not ask for it. ``calibrate``, if given,
-    completes BatchNorm before the curve.
+    ``method`` decides what each participant receives, ``attendance`` who takes part, ``assessor``
+    what their contributions are. ``ladder`` holds the widths that a reward can have. ``measure``
+    returns the accuracies of full parameters at ascending widths; None if the server has no data.
+    ``measure_alone`` asks for standalone models even if the estimator does not need them.
+    ``calibrate``, if given, calibrates BatchNorm before the curve is measured.
     """
 
     method: Method
@@ -83,19 +83,19 @@ class Steps:
 
     @property
     def trains_alone(self) -> bool:
-        """Whether models trained alone are wanted."""
+        """Whether the run needs standalone models."""
         wanted = self.assessor.estimator.needs.standalone or self.measure_alone
         return wanted or self.method.about.training == "alone"
 
     @property
     def individual_width(self) -> float | None:
-        """The width of each participant's own parameters that a round must bring; None: none."""
+        """The width of the individual updates that replies must hold; None: they hold none."""
         return 1.0 if self.method.about.training == "apart" else self.assessor.individual_width
 
     def open(self, state: RunState) -> RunState:
-        """Return the state before the first round: what everybody has contributed so far.
+        """Return the state before the first round, with the contributions known so far.
 
-        Raises RunFailedError if nobody's contribution is known that rounds do not change.
+        Raises RunFailedError if rounds do not change contributions and none is known.
         """
         names = list(state.num_examples)
         standalone = {name: m.validation for name, m in state.standalone.items()}
@@ -109,7 +109,7 @@ class Steps:
         return replace(state, ledger=ledger, contributions=contributions, stage="training")
 
     def asks(self, state: RunState) -> dict[str, float]:
-        """Return who takes part in the next round, and the width that each receives."""
+        """Return the width that each participant of the next round receives, by name."""
         names = list(state.num_examples)
         present = self.attendance.present(names, state.server_round + 1)
         refusals = state.refusals
@@ -123,7 +123,7 @@ class Steps:
         widths: Mapping[str, float],
         individual_width: float | None,
     ) -> Awaited:
-        """Return what is awaited of those who train at these ``widths``."""
+        """Return what the replies of participants that train at these ``widths`` must be."""
         return Awaited(
             server_round,
             widths,
@@ -139,11 +139,11 @@ class Steps:
         replies: Collected,
         tell: Callable[[int], None] = lambda _count: None,
     ) -> RunState:
-        """Return the state after the next round, which brought ``replies``.
+        """Return the state after the next round, from its ``replies``.
 
-        With fewer than ``rules.round_quorum`` trained participants the round does not count:
-        nothing but the failures changes. ``tell`` is told how many models have been measured to
-        assess contributions.
+        With fewer than ``rules.round_quorum`` trained participants the round does not count, and
+        only the failures change. ``tell`` receives the number of models measured so far to assess
+        contributions.
         """
         server_round = state.server_round + 1
         for reasons in (replies.refused, replies.missing, replies.surplus):
@@ -154,7 +154,7 @@ class Steps:
         dropped = [name for name in replies.refused if refusals[name] == self.rules.refusals]
         reason = f"it was refused {self.rules.refusals} times in a row and is dropped"
         state = state.failed(server_round, dict.fromkeys(dropped, reason))
-        # In the order of the names, so that the mean does not depend on who came first.
+        # Sorted by name, so that the mean does not depend on the order of arrival.
         trained = sorted(replies.trained, key=lambda line: line.name)
         seen = self.assessor.evidence(
             server_round,
@@ -181,7 +181,7 @@ class Steps:
             accuracy=wide,
             narrow_accuracy=narrow,
             widths=tuple(lines[n].width if n in lines else None for n in seen.names),
-            # Not a None for each: a reader sees at once that this round changed nothing.
+            # Empty rather than all None, so that a reader sees that this round changed nothing.
             contributions=tuple(changed.get(n) for n in seen.names) if changed else (),
             num_evaluations=num_scored,
             reported=_reported(lines, seen.names),
@@ -201,10 +201,10 @@ class Steps:
     def settle(
         self, state: RunState, tell: Callable[[int], None] = lambda _count: None
     ) -> RunState:
-        """Return the state in which everybody has the full model it ends with, measured.
+        """Return the state with the final full model of every participant, and its accuracy.
 
-        Nothing changes where rewards are sub-networks of one model. ``tell`` is told how many
-        models have been measured.
+        Nothing changes if rewards are sub-networks of one model. ``tell`` receives the number of
+        models measured so far.
         """
         about = self.method.about
         if about.sub_networks:
@@ -223,7 +223,7 @@ class Steps:
         return replace(state, rewards=rewards)
 
     def draw_curve(self, state: RunState) -> RunState:
-        """Return the state with BatchNorm completed and every level measured."""
+        """Return the state with calibrated BatchNorm and the accuracy of every level."""
         if self.calibrate is not None:
             state = replace(state, params=self.calibrate(state.params, state.bn_rows))
         if self.measure is None:
@@ -231,12 +231,15 @@ class Steps:
         return replace(state, curve=tuple(self.measure(state.params, self.ladder)))
 
     def allocate(self, state: RunState) -> RunState:
-        """Return the state in which everybody has a level; who never took part contributed 0."""
+        """Return the state with a level for every participant.
+
+        The contribution of a participant that was never trained is 0.
+        """
         accuracies = [point.validation for point in state.curve] if state.curve else None
         contributions = dict(state.contributions)
         if self.assessor.estimator.changes:
             absent = [name for name in state.num_examples if name not in contributions]
-            reason = "it never took part in a round, so it contributed nothing"
+            reason = "it never took part in a round, so its contribution is 0"
             state = state.failed(state.server_round, dict.fromkeys(absent, reason))
             contributions |= dict.fromkeys(absent, 0.0)
         contributions = {n: contributions[n] for n in state.num_examples if n in contributions}
@@ -244,7 +247,7 @@ class Steps:
         return replace(state, contributions=contributions, levels=levels, stage="rewards")
 
     def _ends(self, params: Params) -> tuple[float | None, float | None]:
-        """Return the accuracies of the narrowest and of the widest level."""
+        """Return the accuracies of the narrowest and the widest level; None without data."""
         if self.measure is None:
             return None, None
         measured = self.measure(params, sorted({self.ladder[0], self.ladder[-1]}))
@@ -252,11 +255,11 @@ class Steps:
 
 
 def best_alone(standalone: Mapping[str, Measured], models: Mapping[str, Params]) -> Params:
-    """Return the model that is most accurate on the validation data; of equals the first."""
+    """Return the most accurate model on the validation data; of equals, the first by name."""
     return models[max(sorted(standalone), key=lambda name: standalone[name].validation)]
 
 
-# What a round's record has a place of its own for; every other number goes into ``reported``.
+# Fields of Trained that have their own place in a RoundRecord; the others go into ``reported``.
 _PLACED = ("name", "width", "num_examples", "loss")
 
 
@@ -271,9 +274,9 @@ def _reported(
 
 
 def _count_refusals(before: Mapping[str, int], replies: Collected) -> dict[str, int]:
-    """Return how often in a row each was refused, in the order of names.
+    """Return the refused replies in a row of each participant, sorted by name.
 
-    A participant that was trained starts again at 0; silence neither adds to it nor ends it.
+    Being trained resets the count to 0. A missing reply neither adds to it nor resets it.
     """
     good = {line.name for line in replies.trained}
     refusals = {name: count for name, count in before.items() if name not in good}

@@ -32,6 +32,8 @@ from aequa_flwr.methods import Value
 from aequa_flwr.results import (
     Progress,
     RunRecord,
+    Trackers,
+    load_trackers,
 )
 from aequa_flwr.rewards import RewardCard
 from aequa_flwr.server.caller_arrays import caller_settings, server_examples
@@ -48,13 +50,11 @@ from aequa_flwr.server.run_folder import RunFolder, open_folder
 from aequa_flwr.server.stages import Stages
 from aequa_flwr.server.state import RunState
 from aequa_flwr.server.steps import RunFailedError
+from aequa_flwr.settings import RunConfig
 from aequa_flwr.slim import Params, extract
 from aequa_flwr.slim.networks import Builder, SlimNetwork
 
 logger = logging.getLogger(__name__)
-
-# While everybody trains alone, which may take as long as all rounds, this much can be lost.
-_SAVE_EVERY_S = 10.0
 
 
 class AequaStrategy(Strategy):
@@ -113,7 +113,7 @@ class AequaStrategy(Strategy):
         checkpoint: Checkpoint | None = None,
         on_progress: Callable[[Progress], None] = lambda _progress: None,
     ) -> Self:
-        """Return the strategy of nodes that know the settings from their own run config."""
+        """Return a strategy for nodes that have the settings from their own run config."""
         strategy = cls.__new__(cls)
         strategy._set_up(parts, folder, checkpoint, on_progress)
         return strategy
@@ -125,6 +125,7 @@ class AequaStrategy(Strategy):
         checkpoint: Checkpoint | None,
         on_progress: Callable[[Progress], None],
     ) -> None:
+        trackers = _trackers(parts.settings, folder.folder)
         state = RunState(params=parts.network.dump())
         if checkpoint is not None:
             check_same_run(checkpoint, parts.settings, state.params)
@@ -140,15 +141,17 @@ class AequaStrategy(Strategy):
         folder.update(replace(folder.record, data=parts.describe(), contribution_unit=unit))
         sizes = [parts.network.num_parameters(width) for width in self.steps.ladder]
         self._journal = Journal(state, folder, self.steps.ladder, sizes, on_progress)
+        if trackers is not None:
+            folder.tell(trackers)
 
     @property
     def state(self) -> RunState:
-        """All that the run knows."""
+        """Everything that the run knows."""
         return self._journal.state
 
     @property
     def record(self) -> RunRecord:
-        """Everything the run has produced so far."""
+        """Everything that the run has produced so far."""
         return self._journal.record
 
     def start(
@@ -171,13 +174,14 @@ class AequaStrategy(Strategy):
         """
         if evaluate_config:
             raise ValueError(
-                "evaluate_config: participants are not asked to evaluate; leave it out, and give "
-                "the server validation data"
+                "evaluate_config is not supported, because participants do not evaluate; leave it "
+                "out, and give the server validation data"
             )
         if num_rounds not in (None, self.settings.rounds):
             raise ValueError(
-                f"num_rounds = {num_rounds}, and the strategy was built with rounds = "
-                f"{self.settings.rounds}, which participants know; build it with another"
+                f"num_rounds = {num_rounds}, but the strategy was built with rounds = "
+                f"{self.settings.rounds}, which participants train by; build it with rounds = "
+                f"{num_rounds}"
             )
         timeout = self.settings.round_timeout_s if timeout is None else timeout
         if initial_arrays:
@@ -213,10 +217,13 @@ class AequaStrategy(Strategy):
         )
 
     def _start_from(self, arrays: ArrayRecord) -> None:
-        params = decode_params(arrays)
+        try:
+            params = decode_params(arrays)
+        except ValueError as error:
+            raise ValueError(f"initial_arrays: {error}") from error
         shapes = {name: value.shape for name, value in self.state.params.items()}
         if {name: value.shape for name, value in params.items()} != shapes:
-            raise ValueError("initial_arrays: these are not the tensors of the network")
+            raise ValueError("initial_arrays do not have the names and shapes of the network")
         self._journal.set(replace(self.state, params=params))
 
     def _run(
@@ -249,7 +256,7 @@ class AequaStrategy(Strategy):
         stages.give_rewards(self.roster, timeout)
 
     def _round(self, grid: Grid, exchange: Exchange, timeout: float, result: Result) -> None:
-        """Try a round until enough take part; raises, with everything saved, if they never do."""
+        """Repeat a round until it has its quorum; after the last attempt save, then raise."""
         started, server_round = time.monotonic(), self.state.server_round + 1
         for _ in range(self.steps.rules.attempts):
             messages = self.configure_train(server_round, ArrayRecord(), ConfigRecord(), grid)
@@ -270,13 +277,13 @@ class AequaStrategy(Strategy):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
-        """Return one message for each node: whom to train at what width, and their parameters.
+        """Return one message for each node: whom to train, at which width, from which parameters.
 
-        ``server_round`` is the next one, and the parameters are those of ``state``: ``arrays`` must
-        be empty. ``config`` is sent along. A list, because the deployed grid iterates twice.
+        ``server_round`` is the next one. ``arrays`` must be empty, because the parameters are in
+        ``state``. ``config`` is sent along. A list, because the deployed grid iterates twice.
         """
         if arrays:
-            raise ValueError("arrays: a round starts from the strategy's own state")
+            raise ValueError("arrays must be empty: a round starts from the strategy's own state")
         messages = []
         for node, asked in self._awaited(server_round).items():
             content = encode_round_task(self._task(asked))
@@ -288,20 +295,19 @@ class AequaStrategy(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Fold replies as they come into the next state; each is dropped once folded.
+        """Fold the replies into the next state as they arrive; each is freed once it is folded.
 
-        With fewer participants than a round needs nothing but the failures changes, and there are
-        no metrics.
+        Without a quorum only the failures change, and there are no metrics.
         """
         awaited, exchange = self._awaited(server_round), self._exchange
         sender = _sender if exchange is None else exchange.sender
         limit = self.steps.rules.limit(self.state.params)
         got = collect(replies, awaited, self.steps.layouts, sender, limit)
         away = [name for name in self.steps.asks(self.state) if name not in self.roster.nodes]
-        got.missing |= dict.fromkeys(away, "it did not come back when the run was resumed")
+        got.missing |= dict.fromkeys(away, "it did not rejoin when the run was resumed")
         for node in () if exchange is None else exchange.surplus:
             names = awaited[node].widths if node in awaited else [f"node {node}"]
-            got.surplus |= dict.fromkeys(names, "a second answer was dropped")
+            got.surplus |= dict.fromkeys(names, "a second reply was ignored")
         before, journal = self.state, self._journal
         journal.set(
             self.steps.step(before, got, lambda count: journal.show(journal.clock.assessing(count)))
@@ -313,10 +319,11 @@ class AequaStrategy(Strategy):
         return encode_params(self.state.params), metrics
 
     def _awaited(self, server_round: int) -> dict[int, Awaited]:
-        """Return what each node is asked for in the next round; it follows from the state."""
+        """Return what each node is asked for in the next round, which the state decides."""
         if server_round != self.state.server_round + 1:
             raise ValueError(
-                f"server_round = {server_round}: the next round is {self.state.server_round + 1}"
+                f"server_round = {server_round}, but the next round is "
+                f"{self.state.server_round + 1}"
             )
         widths = self.steps.asks(self.state)
         individual_width = self.steps.individual_width
@@ -328,10 +335,10 @@ class AequaStrategy(Strategy):
         return {node: everybody.of(names) for node, names in names_of.items()}
 
     def _task(self, asked: Awaited) -> RoundTask:
-        """Return what a node is sent, of which ``asked`` is awaited, and nothing beyond it.
+        """Return the task of a node whose reply must be ``asked``, with nothing beyond it.
 
-        That is the model of each participant where all have their own, else the sub-model of the
-        widest of them.
+        It holds the personal model of each participant if they have one, else the sub-model of
+        the widest of them.
         """
         params: Params = {}
         models: dict[str, Params] = {}
@@ -345,18 +352,26 @@ class AequaStrategy(Strategy):
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> list[Message]:
-        """Nothing: accuracies are the server's to measure, not a participant's to report."""
+        """Return no messages: the server measures accuracies, participants do not report them."""
         return []
 
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
     ) -> MetricRecord | None:
-        """Nothing to aggregate."""
+        """Return None: there is nothing to aggregate."""
         return None
 
     def reward_of(self, name: str) -> tuple[RewardCard, Params]:
-        """Return the card of a participant's reward, and its tensors."""
+        """Return the card and the tensors of a participant's reward."""
         return self._rewards.reward_of(name, self.state, self.record)
+
+
+def _trackers(settings: RunConfig, folder: Path | None) -> Trackers | None:
+    if folder is not None:
+        return load_trackers(folder, tensorboard=settings.tensorboard, tracker=settings.tracker)
+    if settings.tensorboard or settings.tracker:
+        raise UserError("tensorboard and tracker need the folder of the run; give output too.")
+    return None
 
 
 def _sender(reply: Message) -> int:

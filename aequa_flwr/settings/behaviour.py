@@ -1,4 +1,4 @@
-"""How an experiment says what simulated participants do wrong."""
+"""The setting ``behaviour``: faults of simulated participants in an experiment."""
 
 from collections.abc import Mapping
 
@@ -23,6 +23,6 @@ BEHAVIOURS: Mapping[str, Form] = {
 
 
 def read_behaviours(text: str) -> tuple[Spec, ...]:
-    """Read what participants do, one after the other, with commas between; nothing is none."""
+    """Parse the behaviours of the first participants, separated by commas; empty: none."""
     parts = text.split(",") if text.strip() else ()
     return tuple(read_spec("behaviour", part.strip(), BEHAVIOURS) for part in parts)

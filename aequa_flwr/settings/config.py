@@ -30,21 +30,21 @@ DatasetName = Literal[
     "text",
 ]
 DATASETS: tuple[str, ...] = get_args(DatasetName)
-# What a value of another kind must be: pydantic's own words are a programmer's.
+# What a value of the wrong type must be; pydantic's own words are for programmers.
 _KINDS = {
     **dict.fromkeys(("int_parsing", "int_from_float", "int_type"), "must be a whole number"),
     **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
     **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
     "string_type": "must be text",
 }
-# Facts of a setting that are not its type, noted at the field itself. Models trained alone depend
-# on it: who holds what, the network, the training.
+# Facts about a setting beyond its type, noted at its field. Standalone models depend on it: who
+# holds what, the network, the training.
 _ALONE: dict[str, Any] = {"alone": True}
-# Where a run's files are and who is told of it, which does not change what it computes.
+# Where a run's files are and who follows it, which does not change what it computes.
 _PLACE: dict[str, Any] = {"place": True}
-# How long to wait, which may be another when a run is resumed.
+# How long to wait, which may change when a run is resumed.
 _PATIENCE: dict[str, Any] = {"may-change": True}
-# Counts beyond this are typing errors, and some would not fit a protocol integer.
+# Counts beyond this are typos, and some would not fit a protocol integer.
 _MOST = 10_000_000
 
 
@@ -53,7 +53,7 @@ _RENAMED = {"quorum": "join-quorum"}
 
 
 class ConfigError(UsageError):
-    """A run config that cannot be run; the text names the key and the allowed values."""
+    """Invalid settings; the text names the key and the allowed values."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Recipe:
     clip_norm: float = 0.0
 
 
-# The paper's settings (appendix B) for its data sets, but for the step of SST: a participant has
-# 7 batches a round, and after 700 steps of 0.01 one that trained alone still had a balanced
-# accuracy of 20 %, which is chance. With 0.5 half of those alone never left chance, their ReLUs
-# dead after one long step; clipped gradients keep them alive. Digits has 1/40 of their examples:
-# small batches and a larger, decaying step reach its plateau in 40 rounds; its shares are unequal
-# by default, so that a first run shows contributions that differ.
+# The paper's settings (appendix B) for its data sets, except for the learning rate of SST. There a
+# participant has 7 batches a round. After 700 steps with 0.01, a standalone model still had a
+# balanced accuracy of 20 %, which is chance. With 0.5, half of the standalone models never left
+# chance, because one long step killed their ReLUs; clipped gradients prevent that. Digits has 1/40
+# of their examples: small batches and a larger, decaying learning rate reach its plateau in 40
+# rounds. Its shares are unequal by default, so that contributions differ in a first run.
 RECIPES: Mapping[str, Recipe] = {
     "digits": Recipe("small-cnn", 40, 16, 0.03, "step", "dirichlet:1"),
     "mnist": Recipe("cnn", 50, 128, 0.01),
@@ -91,10 +91,10 @@ RECIPES: Mapping[str, Recipe] = {
 
 
 class RunConfig(BaseModel):
-    """Every setting of a run, in Flower's kebab-case on the outside.
+    """Every setting of a run; its keys are kebab-case outside Python, as in Flower.
 
-    "auto" stands for the data set's own value (RECIPES) and is resolved here, so that a
-    RunConfig holds nothing but final values.
+    "auto" stands for the value that suits the data set (RECIPES) or the method. It is resolved
+    here, so that a RunConfig holds only final values.
     """
 
     model_config = ConfigDict(
@@ -107,7 +107,7 @@ class RunConfig(BaseModel):
 
     method: str = Field("aequa", description="aequa, or a baseline to compare it with")
     dataset: DatasetName = Field(
-        "digits", description="what is learnt; digits is embedded", json_schema_extra=_ALONE
+        "digits", description="the data set; digits is built in", json_schema_extra=_ALONE
     )
     data_dir: str = Field(
         "", description="folder or file that holds the data set", json_schema_extra=_PLACE
@@ -120,119 +120,124 @@ class RunConfig(BaseModel):
     max_length: int = Field(
         60, ge=1, le=_MOST, description="longest text in words", json_schema_extra=_ALONE
     )
-    download: bool = Field(False, description="fetch the data set if the folder lacks it")
+    download: bool = Field(False, description="download the data set if it is missing")
     partition: str = Field(
         "auto", description="how the training data is split", json_schema_extra=_ALONE
     )
     participants: int = Field(
-        10, ge=1, le=_MOST, description="how many take part", json_schema_extra=_ALONE
+        10, ge=1, le=_MOST, description="number of participants", json_schema_extra=_ALONE
     )
     held_out_fraction: float = Field(
         0.05,
         ge=0.0,
         lt=1.0,
-        description="training data that nobody holds and nothing is tuned on",
+        description="fraction of the training data kept as a test, which no participant holds",
         json_schema_extra=_ALONE,
     )
     network: str = Field(
         description="a name of `aequa networks`, or my_package.nets:make", json_schema_extra=_ALONE
     )
     rounds: int = Field(
-        ge=1, le=_MOST, description="rounds of training together", json_schema_extra=_ALONE
+        ge=1, le=_MOST, description="rounds of joint training", json_schema_extra=_ALONE
     )
     local_epochs: int = Field(
         1,
         ge=1,
         le=_MOST,
-        description="passes over its own data in a round, for each participant",
+        description="passes of a participant over its own data in a round",
         json_schema_extra=_ALONE,
     )
     batch_size: int = Field(
-        ge=1, le=_MOST, description="examples of a step", json_schema_extra=_ALONE
+        ge=1, le=_MOST, description="examples in a batch", json_schema_extra=_ALONE
     )
     learning_rate: float = Field(
-        gt=0.0, description="of SGD, in the first round", json_schema_extra=_ALONE
+        gt=0.0, description="learning rate of SGD in the first round", json_schema_extra=_ALONE
     )
     lr_schedule: Literal["paper", "step", "constant"] = Field(
         description="step: x0.1 at 50 % and 75 % of the rounds; paper: step from 100 rounds on",
         json_schema_extra=_ALONE,
     )
     momentum: float = Field(
-        0.9, ge=0.0, lt=1.0, description="of SGD; starts anew each round", json_schema_extra=_ALONE
+        0.9,
+        ge=0.0,
+        lt=1.0,
+        description="momentum of SGD; reset in every round",
+        json_schema_extra=_ALONE,
     )
     clip_norm: float = Field(
         ge=0.0,
-        description="largest norm of the gradients of a step; 0 does not clip",
+        description="gradients are clipped to this norm; 0: no clipping",
         json_schema_extra=_ALONE,
     )
     p_min: float = Field(gt=0.0, le=1.0, description="narrowest width")
     p_max: float = Field(1.0, gt=0.0, le=1.0, description="widest width")
-    max_levels: int = Field(
-        64, ge=2, le=_MOST, description="widths a reward can have, if the network has more"
+    max_levels: int = Field(64, ge=2, le=_MOST, description="most widths that rewards can have")
+    distillation: bool = Field(
+        False, description="train the narrow pass on the outputs of the wide one"
     )
-    distillation: bool = Field(False, description="narrow passes learn from the wide one")
     augmentation: Literal["none", "crop-flip"] = Field(
         "none",
-        description="crop-flip: random crops of images padded by 4, half of them mirrored",
+        description="crop-flip: random crops of images padded by 4 pixels, half of them mirrored",
         json_schema_extra=_ALONE,
     )
     calibration: Literal["none", "untrained", "all"] = Field(
-        "none", description="which levels get BatchNorm statistics from the server's inputs"
+        "none", description="which levels get BatchNorm statistics measured on the server's inputs"
     )
     weighting: Literal["equal", "examples"] = Field(
-        "equal", description="how much an update counts in the average"
+        "equal", description="weight of an update in the average"
     )
-    participation: str = Field("all", description="who takes part in a round")
+    participation: str = Field("all", description="which participants take part in a round")
     behaviour: str = Field(
         "",
-        description="what simulated participants do wrong, in their order; empty: nothing",
+        description="faults of simulated participants, in their order; empty: none",
         json_schema_extra=_ALONE,
     )
     contribution: str = Field(description="how contributions are assessed")
     measure_alone: bool = Field(
-        False, description="also train everybody alone where the contribution does not need it"
+        False, description="train standalone models even if the contribution does not need them"
     )
     standalone_from: str = Field(
         "",
-        description="a run of the same data and training, whose standalone accuracies are used",
+        description="run with the same data and training whose standalone accuracies are reused",
         json_schema_extra=_PLACE,
     )
     validation: bool = Field(
-        True, description="whether the server has data to measure on", json_schema_extra=_ALONE
+        True, description="whether the server has validation data", json_schema_extra=_ALONE
     )
     utility_examples: int = Field(
         2000,
         ge=0,
         le=_MOST,
-        description="of them, how many models are measured on to assess contributions; 0: all",
+        description="validation examples used to assess contributions in rounds; 0: all",
     )
     reward: Literal["post-training", "training-time"] = Field(
-        "post-training", description="when rewards are given: in the end, or round by round"
+        "post-training",
+        description="when rewards are given: after training, or in every round",
     )
     gamma: float = Field(
-        0.5, ge=0.0, lt=1.0, description="training-time: how much of a contribution stays"
+        0.5, ge=0.0, lt=1.0, description="training-time: weight of earlier rounds in a contribution"
     )
     nu: float = Field(
         1.0, gt=0.0, le=100.0, description="training-time: width = (contribution / largest) ^ nu"
     )
     allocation: Literal["accuracy", "width", "keep"] = Field(
-        description="what rewards are matched by: accuracy, width; keep: the last width trained",
+        description="what rewards are matched by: accuracy, width; keep: the last trained width",
     )
     curve_fit: Literal["none", "isotonic"] = Field(
         "none", description="smooth the accuracy curve before the allocation"
     )
     solver: Literal["exact", "annealing"] = Field(
-        "exact", description="of the allocation; annealing is the paper's"
+        "exact", description="solver of the allocation; annealing is the paper's"
     )
     epsilon: float = Field(
         1e-6,
         ge=1e-12,
         le=1e6,
-        description="variance of the gains below which allocations count as even",
+        description="gains with a variance below this count as even",
     )
-    # What fits a protocol integer.
+    # The limits of a protocol integer.
     seed: int = Field(
-        1, ge=0, lt=2**63, description="of everything that is random", json_schema_extra=_ALONE
+        1, ge=0, lt=2**63, description="seed of all random numbers", json_schema_extra=_ALONE
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
         "auto", description="where to train; auto: CUDA, then MPS, then the CPU"
@@ -242,61 +247,64 @@ class RunConfig(BaseModel):
         description="bfloat16: mixed precision in the forward passes",
         json_schema_extra=_ALONE,
     )
-    threads: int = Field(1, ge=1, le=1024, description="threads of one worker on the CPU")
+    threads: int = Field(1, ge=1, le=1024, description="CPU threads of one worker")
     join_timeout_s: float = Field(
         120.0,
         gt=0.0,
-        description="how long participants have to join, in seconds",
+        description="seconds to wait for participants to join",
         json_schema_extra=_PATIENCE,
     )
     join_quorum: int = Field(
-        1, ge=1, le=_MOST, description="fewest participants that must join by then"
+        1, ge=1, le=_MOST, description="fewest participants that must have joined by then"
     )
     round_quorum: int = Field(
-        1, ge=1, le=_MOST, description="fewest participants that a round needs to count"
+        1, ge=1, le=_MOST, description="fewest trained participants for a round to count"
     )
     round_attempts: int = Field(
-        2, ge=1, le=1000, description="how often a round with fewer is tried before the run stops"
+        2, ge=1, le=1000, description="attempts at a round below round-quorum before the run stops"
     )
     norm_limit: float = Field(
-        0.0, ge=0.0, description="longest update in medians of its round; 0: any"
+        0.0, ge=0.0, description="longest update, in medians of its round; 0: no limit"
     )
     set_aside_after: int = Field(
-        3, ge=0, le=_MOST, description="refusals in a row after which nobody waits for it; 0: never"
+        3,
+        ge=0,
+        le=_MOST,
+        description="refused replies in a row until a participant is dropped; 0: never",
     )
     roster: str = Field(
         "",
-        description="file that binds names to the nodes they joined from, on the server",
+        description="file or folder on the server that binds names to nodes",
         json_schema_extra=_PLACE,
     )
     deliver: str = Field(
         "",
-        description="folder of an earlier run whose undelivered rewards are sent, instead",
+        description="folder of an earlier run: only deliver its remaining rewards",
         json_schema_extra=_PLACE,
     )
     resume: str = Field(
         "",
-        description="folder of an interrupted run of the same settings, which goes on",
+        description="folder of an interrupted run with the same settings, to resume",
         json_schema_extra=_PLACE,
     )
     round_timeout_s: float = Field(
         3600.0,
         gt=0.0,
-        description="how long a round waits for replies, in seconds",
+        description="seconds to wait for the replies of a round",
         json_schema_extra=_PATIENCE,
     )
     tensorboard: bool = Field(
         False,
-        description="also write the run's curves as TensorBoard's event files",
+        description="also write the curves of the run as TensorBoard event files",
         json_schema_extra=_PLACE,
     )
     tracker: str = Field(
         "",
-        description="your own that is told of every round, as my_package.module:Tracker",
+        description="user-defined tracker, as my_package.module:Tracker",
         json_schema_extra=_PLACE,
     )
     output: str = Field(
-        "", description="the run's folder, an absolute path", json_schema_extra=_PLACE
+        "", description="the run folder, as an absolute path", json_schema_extra=_PLACE
     )
 
     @model_validator(mode="before")
@@ -339,12 +347,12 @@ class RunConfig(BaseModel):
         for key, quorum in (("join-quorum", self.join_quorum), ("round-quorum", self.round_quorum)):
             if quorum > self.participants:
                 raise ValueError(
-                    f"{key} = {quorum} is more than the participants = {self.participants}"
+                    f"{key} = {quorum} must not be above participants = {self.participants}"
                 )
         _read("participation", self.participation, read_participation)
         if len(_read("behaviour", self.behaviour, read_behaviours)) > self.participants:
             raise ValueError(
-                f"behaviour = {self.behaviour!r} is about more than the participants = "
+                f"behaviour = {self.behaviour!r} has more entries than participants = "
                 f"{self.participants}"
             )
         return self
@@ -378,19 +386,19 @@ class RunConfig(BaseModel):
         }
         for setting, given in needs.items():
             if given:
-                raise ValueError(f"{setting} needs data of the server, and validation = false")
+                raise ValueError(f"{setting} needs validation data, but validation = false")
         return self
 
     @property
     def data_spec(self) -> DataSpec:
-        """The part of the config that decides who holds what."""
+        """The settings that decide who holds what."""
         return DataSpec(
             dataset=self.dataset,
             data_dir=self.data_dir,
             download=self.download,
             partition=read_partition(self.partition),
             participants=self.participants,
-            # Without data of its own the server has nothing to hold out for.
+            # A server without validation data does not measure, so it holds nothing out.
             held_out_fraction=self.held_out_fraction if self.validation else 0.0,
             seed=self.seed,
             cache_dir=self.cache_dir,
@@ -400,12 +408,12 @@ class RunConfig(BaseModel):
 
     @property
     def behaviours(self) -> tuple[Spec, ...]:
-        """What the first participants do wrong; the others are honest."""
+        """The behaviours of the first participants; the others are honest."""
         return read_behaviours(self.behaviour)
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
-        """Validate Flower's run config; raises ConfigError with one sentence for each mistake."""
+        """Validate Flower's run config. Raises ConfigError with one sentence for each mistake."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -417,23 +425,23 @@ class RunConfig(BaseModel):
         return self.model_dump(by_alias=True)
 
     def to_record(self) -> dict[str, Value]:
-        """Return what a run computes with: all but where its files are and who is told."""
+        """Return the settings that a run computes with, without those of files and trackers."""
         places = self.noted("place")
         return {key: value for key, value in self.to_flower().items() if key not in places}
 
     def alone_settings(self) -> dict[str, Value]:
-        """Return what decides how accurate everybody is alone."""
+        """Return the settings that standalone models depend on."""
         values = self.to_flower()
         return {key: values[key] for key in self.noted("alone")}
 
     @classmethod
     def may_change(cls) -> tuple[str, ...]:
-        """Return the settings that may be another when a run is resumed."""
+        """Return the settings that may change when a run is resumed."""
         return cls.noted("may-change")
 
     @classmethod
     def noted(cls, fact: str) -> tuple[str, ...]:
-        """Return the settings at whose field ``fact`` is noted."""
+        """Return the settings whose field has the fact ``fact``."""
         return tuple(
             field.alias or name
             for name, field in cls.model_fields.items()
@@ -446,7 +454,7 @@ class RunConfig(BaseModel):
 
 
 def current_keys(values: Mapping[str, T]) -> dict[str, T]:
-    """Return settings that may be of an earlier version under the names they have now."""
+    """Return settings, perhaps of an earlier version, under their current names."""
     return {_RENAMED.get(key, key): value for key, value in values.items()}
 
 
@@ -457,7 +465,7 @@ def _usual(values: Mapping[str, Any]) -> dict[str, Value]:
     try:
         measured = TypeAdapter(bool).validate_python(values.get("validation", True))
     except ValidationError:
-        measured = True  # the field itself says what is wrong with it
+        measured = True  # the field itself reports what is wrong
     if usual.get("allocation") == "accuracy" and not measured:
         usual["allocation"] = "width"
     return usual

@@ -1,4 +1,4 @@
-"""A federation on one machine: `simulate`, in this process or on Ray, and how large it is."""
+"""A federation on one machine: `simulate`, the in-process grid, runs on Ray and their size."""
 
 from aequa_flwr.simulation.in_process import InProcessGrid, as_flower_task
 from aequa_flwr.simulation.local import run_on_ray

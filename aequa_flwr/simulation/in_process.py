@@ -14,7 +14,7 @@ Scalar = str | int | float | bool
 
 
 class InProcessGrid(Grid):
-    """One context for each node; a pushed message is answered when its reply is pulled.
+    """A grid of nodes in this process; a message is answered when its reply is pulled.
 
     ``sites`` are the node configs of a deployed federation; without them there are ``num_nodes``
     simulated nodes.
@@ -45,16 +45,16 @@ class InProcessGrid(Grid):
         self._waiting: dict[str, Message] = {}
 
     def set_run(self, run: FlowerRun) -> None:
-        """Refused: there is one run, and it has no number that anybody asks for."""
+        """Raise RuntimeError: there is only one run."""
         raise RuntimeError("an in-process grid has one run")
 
     @property
     def run(self) -> FlowerRun:
-        """Refused, as `set_run` is."""
+        """Raise RuntimeError, as `set_run` does."""
         raise RuntimeError("an in-process grid has one run")
 
     def create_message(self, *_args: object, **_kwargs: object) -> Message:
-        """Refused: Flower deprecates it."""
+        """Raise RuntimeError: Flower has deprecated this."""
         raise RuntimeError("build a flwr.app.Message instead")
 
     def get_node_ids(self) -> Iterable[int]:
@@ -62,7 +62,7 @@ class InProcessGrid(Grid):
         return list(self.contexts)
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Take messages; nothing is computed before a reply is pulled."""
+        """Store messages and return their ids; nothing is computed before a reply is pulled."""
         ids = []
         for message in messages:
             message.metadata.__dict__["_message_id"] = str(uuid.uuid4())
@@ -71,14 +71,14 @@ class InProcessGrid(Grid):
         return ids
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Return one reply, if any is to come: no more than one model is in memory at a time."""
-        # The last one first: nothing may depend on the order of arrival.
+        """Return one reply, if any is pending, so that only one model is in memory at a time."""
+        # The last message first: nothing may depend on the order of arrival.
         for message_id in reversed([i for i in message_ids if i in self._waiting]):
             return [self.answer(self._waiting.pop(message_id))]
         return []
 
     def answer(self, message: Message) -> Message:
-        """Let the ClientApp answer; what it raises becomes an error reply, as Flower does it."""
+        """Return the ClientApp's reply; an exception becomes an error reply, as in Flower."""
         try:
             return self.client_app(message, self.contexts[message.metadata.dst_node_id])
         except Exception as error:
@@ -87,15 +87,15 @@ class InProcessGrid(Grid):
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> Iterable[Message]:
-        """Return the replies to all messages; ``timeout`` is none, as nobody can be late."""
+        """Return the replies to all messages; ``timeout`` is ignored."""
         ids = list(self.push_messages(messages))
         return [reply for one in ids for reply in self.pull_messages([one])]
 
 
 @contextmanager
 def as_flower_task() -> Iterator[None]:
-    """Let this process build Flower's messages, as one that Flower started may."""
-    # A Message asks who its process is, and there is no public way to say it.
+    """Let this process create Flower messages, as a process that Flower started can."""
+    # A Message asks for the identity of its process, and there is no public way to set it.
     names = ("_task_id", "_run_id", "_node_id")
     before = {name: getattr(TaskIdentity, name) for name in names}
     for name in names:

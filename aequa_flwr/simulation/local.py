@@ -1,4 +1,4 @@
-"""A run on this machine through Flower and Ray: started, followed to its end, and stopped."""
+"""A run on this machine with Flower and Ray: started, followed to its end, and stopped."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,9 +27,9 @@ from aequa_flwr.settings import RunConfig
 
 
 def run_on_ray(config: RunConfig, size: Size, port: int, view: View) -> None:
-    """Run ``config`` on a local federation; raises UserError unless everything really happened.
+    """Run ``config`` on a local federation; raises UserError unless the run completed.
 
-    What was reached is in the folder ``config.output``, however it ends.
+    Its results so far are in the folder ``config.output``, however it ends.
     """
     folder = Path(config.output)
     logs = _make_logs(folder)
@@ -38,7 +38,7 @@ def run_on_ray(config: RunConfig, size: Size, port: int, view: View) -> None:
 
 
 def _run(config: RunConfig, size: Size, port: int, folder: Path, logs: Path, view: View) -> None:
-    """Run on a federation of our own; raises unless everything really happened."""
+    """Run on a new local federation; raises unless the run completed."""
     try:
         with local_federation(logs, port) as federation:
             view.say("Starting Flower")
@@ -51,7 +51,7 @@ def _run(config: RunConfig, size: Size, port: int, folder: Path, logs: Path, vie
     except KeyboardInterrupt:
         _close_record(folder, config, "interrupted", "The run was interrupted.")
         raise InterruptedRunError(
-            f"Interrupted; what was reached is in {folder}. {how_to_go_on(folder)}"
+            f"Interrupted; the results so far are in {folder}. {how_to_go_on(folder)}"
         ) from None
     except UserError as error:
         _close_record(folder, config, "failed", str(error))
@@ -59,7 +59,7 @@ def _run(config: RunConfig, size: Size, port: int, folder: Path, logs: Path, vie
 
 
 def _make_logs(folder: Path) -> Path:
-    """Make the run's folder and one in it for the logs of this start; returns that."""
+    """Create the run folder and a new folder for logs in it; return the latter."""
     logs, start = folder / "logs", 1
     while logs.exists():
         start += 1
@@ -68,13 +68,13 @@ def _make_logs(folder: Path) -> Path:
         logs.mkdir(parents=True)
     except OSError as error:
         raise UserError(
-            f"The output folder {folder} cannot be made ({error.strerror}); choose another."
+            f"The output folder {folder} cannot be created ({error.strerror}); choose another."
         ) from None
     return logs
 
 
 def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) -> None:
-    """Leave no record that says running, or completed where the run failed; the rest stays."""
+    """Set the status of a record that still says running, or completed although the run failed."""
     record = load_if_readable(folder)
     open_ended = ("running", "completed") if status == "failed" else ("running",)
     if record is None and not (folder / RECORD_FILE).exists():
@@ -86,6 +86,6 @@ def _close_record(folder: Path, config: RunConfig, status: Status, reason: str) 
             (folder / REPORT_FILE).write_text(render_page(record), encoding="utf-8")
         except OSError as error:
             raise UserError(
-                f"The run ended early, and {folder} cannot be written ({error.strerror}); make "
-                "room there or choose another --output."
+                f"The run ended early, and {folder} cannot be written ({error.strerror}); free "
+                "some space there, or choose another --output."
             ) from None

@@ -10,9 +10,10 @@ import numpy as np
 from rich.console import Console
 
 from aequa_flwr.data import Arrays, FederatedData, Schema, federate_arrays, save_schema
-from aequa_flwr.deployment import ProgressView, choose_port
+from aequa_flwr.deployment import ProgressView, check_commands, choose_port
 from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.federation import Node
+from aequa_flwr.files import TemporaryFolder
 from aequa_flwr.methods import Value
 from aequa_flwr.results import Progress, load_record
 from aequa_flwr.rewards import Run
@@ -73,12 +74,11 @@ def simulate(
     Raises UserError, which names the argument, before anything is trained.
     """
     _check_arguments(data, validation, schema, backend, workers)
+    _check_folder(output, settings)
     temporary = None
-    if output is not None and Path(output).expanduser().exists():
-        raise UserError(f"output: {output} exists already; choose another folder.")
     if output is None and not settings.get("resume"):
-        temporary = TemporaryDirectory(prefix="aequa-run-")
-        output = Path(temporary.name) / "run"
+        temporary = TemporaryFolder("aequa-run-")
+        output = temporary.path / "run"
     given: FederatedData | None = None
     if data is None:
         config = _named_settings(network, output, settings)
@@ -98,15 +98,28 @@ def _check_arguments(
 ) -> None:
     for name, value in (("validation", validation), ("schema", schema)):
         if data is None and value is not None:
-            raise UsageError(f"{name} goes with data of your own; give data too, or leave it out.")
+            raise UsageError(f"{name} is only for your own data; give data too, or leave it out.")
+    if schema is not None and not isinstance(schema, Schema):
+        raise UsageError(f"schema is of type {type(schema).__name__}; it must be a Schema.")
     if backend not in ("process", "ray"):
-        raise UsageError(f'backend = {backend!r}: must be "process" or "ray".')
+        raise UsageError(f'backend = {backend!r} is not possible; use "process" or "ray".')
     if workers is not None and backend != "ray":
-        raise UsageError('workers is for backend="ray"; in this process there is one.')
+        raise UsageError('workers is only for backend="ray"; leave it out.')
     if backend == "ray" and isinstance(data, Mapping):
         raise UsageError(
-            'data by participant cannot be sent to other processes yet; use backend="process".'
+            'data by participant is not supported with backend="ray" yet; use backend="process".'
         )
+
+
+def _check_folder(output: str | Path | None, settings: Mapping[str, Value]) -> None:
+    if settings.get("deliver"):
+        raise UsageError("deliver is for `aequa deliver`; leave it out.")
+    if output is None:
+        return
+    if settings.get("resume"):
+        raise UsageError("output cannot be given with resume: a resumed run keeps its folder.")
+    if Path(output).expanduser().exists():
+        raise UserError(f"output: {output} exists already; choose another folder.")
 
 
 def _named_settings(
@@ -117,7 +130,7 @@ def _named_settings(
         values["network"] = network_name(network)
     for key in ("data_dir", "cache_dir", "standalone_from", "resume", "output"):
         if values.get(key):
-            # Absolute: the processes of a run work in folders of their own.
+            # Absolute, because the processes of a run have other working directories.
             values[key] = str(Path(str(values[key])).expanduser().absolute())
     return RunConfig.parse(values)
 
@@ -133,7 +146,7 @@ def _own_settings(
     if isinstance(data, Mapping):
         for key in ("participants", "partition"):
             if key in settings:
-                raise UsageError(f"{key} follows from data by participant; leave it out.")
+                raise UsageError(f"{key} cannot be given with data by participant; leave it out.")
         settings = {**settings, "participants": max(1, len(data))}
     config = caller_settings(network or "auto", output, settings)
     given = federate_arrays(data, config.data_spec, validation=validation, schema=schema)
@@ -144,7 +157,7 @@ def _own_settings(
 
 @contextmanager
 def _shown(progress: bool | Callable[[Progress], None]) -> Iterator[Callable[[Progress], None]]:
-    """Yield what is told where a run is."""
+    """Yield the function that receives the progress of a run."""
     if callable(progress):
         yield progress
     elif progress:
@@ -178,6 +191,7 @@ def _through_ray(
     workers: int | None,
     tell: Callable[[Progress], None],
 ) -> Path:
+    check_commands()
     _check_importable(network, config.network)
     if config.resume:
         checkpoint = load_checkpoint(Path(config.resume))
@@ -194,32 +208,32 @@ def _through_ray(
 
 
 def _check_importable(network: Builder | SlimNetwork | None, name: str) -> None:
-    """Raise unless other processes can build ``network`` from its name."""
+    """Raise UsageError unless other processes can build ``network`` from its name."""
     if network is None:
         return
     if isinstance(network, SlimNetwork) or "<" in name or name.startswith("__main__:"):
         raise UsageError(
-            'network: other processes must be able to import it; with backend="ray" give a name, '
-            'or a function of an installed module, or use backend="process".'
+            'With backend="ray" other processes must be able to import network; give a name or a '
+            'function of an installed module, or use backend="process".'
         )
 
 
 def _write(folder: Path, data: FederatedData) -> None:
-    """Write a caller's arrays so that other processes load the same data set."""
+    """Write a caller's arrays to files from which other processes load the same data set."""
     for name, part in (("train", data.dataset.train), ("test", data.dataset.test)):
         np.savez(folder / f"{name}.npz", x=part.x, y=part.y)
     save_schema(folder / "schema.json", data.dataset.schema)
 
 
 class _Told:
-    """Shows a run by telling a function where it is."""
+    """A view that passes the progress of a run to a function."""
 
     def __init__(self, tell: Callable[[Progress], None]) -> None:
         self._tell = tell
 
     def say(self, text: str) -> None:
-        """Pass over what comes before and after the run itself."""
+        """Ignore the steps before and after the run itself."""
 
     def show(self, progress: Progress) -> None:
-        """Tell where the run is."""
+        """Pass on the progress."""
         self._tell(progress)

@@ -1,4 +1,4 @@
-"""Slimmable networks: what a width is, and sub-networks taken out of full ones and put back."""
+"""Slimmable networks: what a width means, and how sub-networks are extracted and embedded."""
 
 from aequa_flwr.slim.subnet import NDArray, Params, embed, extract, stack_updates
 from aequa_flwr.slim.width import (

@@ -12,9 +12,10 @@ Params = Mapping[str, NDArray]
 
 
 def extract(params: Params, layouts: Layouts, width: float) -> dict[str, NDArray]:
-    """Return the parameters of the sub-network of ``width``: contiguous copies, sliced shapes.
+    """Return the parameters of the sub-network of ``width``, as contiguous copies.
 
-    Nothing of the rest is reachable through the result, not even through a view's base.
+    Nothing else of the full tensors is reachable through the result, not even through a view's
+    base.
     """
     return {
         name: np.array(value[prefix(layouts[name], width)], order="C")
@@ -34,9 +35,10 @@ def embed(sub_params: Params, layouts: Layouts, width: float, onto: Params) -> d
 
 
 def stack_updates(pairs: Sequence[tuple[Params, Params]]) -> dict[str, NDArray]:
-    """Return the updates of all (received, trained), tensor by tensor: the one sign convention.
+    """Return the updates ``trained - received`` of all pairs, stacked tensor by tensor.
 
-    A tensor that a participant does not send, BatchNorm's, is one it did not change.
+    ``pairs`` holds (received, trained) for each participant. A tensor that a participant does not
+    send (BatchNorm's) counts as unchanged. The sign of an update is fixed here and nowhere else.
     """
     return {
         key: np.stack([trained.get(key, start[key]) - start[key] for start, trained in pairs])

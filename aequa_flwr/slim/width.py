@@ -1,4 +1,4 @@
-"""The one rounding rule, and what a width means for the shape of a tensor."""
+"""The only rounding rule, and what a width means for the shape of a tensor."""
 
 import math
 from bisect import bisect_right
@@ -14,7 +14,7 @@ _ROUNDING_SLACK = 1e-6
 def channels(width: float, full: int) -> int:
     """Return how many of ``full`` channels a layer keeps at ``width`` in (0, 1].
 
-    At least 1, all of them at 1.0; never decreases with the width.
+    At least 1, and all of them at 1.0. Never decreases with the width.
     """
     # 0.07 * 100 is 7.000000000000001, which a bare ceil would turn into 8.
     return min(full, max(1, math.ceil(width * full - _ROUNDING_SLACK)))
@@ -24,7 +24,7 @@ def channels(width: float, full: int) -> int:
 class Axis:
     """A tensor axis that shrinks with the width.
 
-    ``full`` channels of ``block`` consecutive entries each; a linear layer that follows a
+    It has ``full`` channels of ``block`` consecutive entries each. A linear layer that follows a
     flattened convolution has one block of height x width entries per channel.
     """
 
@@ -43,7 +43,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class BnRows:
-    """A tensor's first axis with one row for each of some widths: switchable BatchNorm.
+    """The first axis of a switchable BatchNorm tensor: one row for each of ``widths``.
 
     A sub-network holds the rows of the widths up to its own.
     """
@@ -56,17 +56,17 @@ class BnRows:
 
     def extent(self, width: float) -> int:
         """Rows at ``width``; at least one."""
-        # 0.3 and 6 * 0.05 are one width.
+        # 0.3 and 6 * 0.05 are the same width.
         return max(1, bisect_right(self.widths, width + _ROUNDING_SLACK))
 
 
-# One entry per axis; a number is the size of one that never shrinks (inputs, classes, kernel).
+# One entry per axis; a number is the size of an axis that never shrinks (inputs, classes, kernel).
 Layout = tuple[Axis | BnRows | int, ...]
 Layouts = Mapping[str, Layout]
 
 
 def prefix(layout: Layout, width: float) -> tuple[slice, ...]:
-    """Return the one slice that a sub-network of ``width`` holds of a tensor."""
+    """Return the slice of a tensor that a sub-network of ``width`` holds."""
     return tuple(slice(size) for size in shape_at(layout, width))
 
 
@@ -76,12 +76,12 @@ def shape_at(layout: Layout, width: float = 1.0) -> tuple[int, ...]:
 
 
 def is_switchable(layout: Layout) -> bool:
-    """Whether a tensor has rows of BatchNorm, each for a width."""
+    """Return whether a tensor has rows of switchable BatchNorm."""
     return bool(layout) and isinstance(layout[0], BnRows)
 
 
 def bn_rows_held(layouts: Layouts, width: float) -> int:
-    """Return how many rows of BatchNorm a sub-network of ``width`` holds; 0 without any."""
+    """Return how many BatchNorm rows a sub-network of ``width`` holds; 0 without BatchNorm."""
     widths = bn_widths_of(layouts)
     return 0 if widths is None else BnRows(widths).extent(width)
 
@@ -97,8 +97,8 @@ def bn_widths_of(layouts: Layouts) -> tuple[float, ...] | None:
 def distinct_widths(layouts: Layouts, p_min: float, p_max: float) -> tuple[float, ...]:
     """Return one width for every distinct sub-network of [p_min, p_max], ascending.
 
-    A new sub-network begins wherever some layer gains a channel. Between two such points all
-    widths give the same network; the upper end stands for it, so the last is ``p_max`` itself
+    A new sub-network begins wherever some layer gains a channel. Between two such points, all
+    widths give the same network, and the upper end stands for it. So the last is ``p_max`` itself
     or the same network as ``p_max``.
     """
     fulls = tuple(sorted(channel_counts(layouts)))

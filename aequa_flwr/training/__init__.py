@@ -1,4 +1,4 @@
-"""Training: local training at random widths, many participants on one node, and measuring."""
+"""Local training at random widths, the participants hosted by one node, and measuring models."""
 
 from aequa_flwr.training.augment import check_augmentation
 from aequa_flwr.training.behaviour import flip_labels

@@ -1,4 +1,4 @@
-"""The usual augmentation of CIFAR: random crops of a padded image, half of them mirrored."""
+"""The usual CIFAR augmentation: random crops of padded images, half of them mirrored."""
 
 import numpy as np
 import torch
@@ -11,14 +11,14 @@ _PADDING = 4
 
 
 class AugmentationError(UserError):
-    """An augmentation of examples that are no images."""
+    """An augmentation of examples that are not images."""
 
 
 def check_augmentation(name: str, schema: Schema) -> None:
     """Raise AugmentationError unless ``name`` can be applied to examples of ``schema``."""
     if name != "none" and len(schema.shape) != 3:
         raise AugmentationError(
-            f"augmentation = {name!r} is for images, and the examples have shape {schema.shape}; "
+            f"augmentation = {name!r} is for images, but the examples have shape {schema.shape}; "
             "use none."
         )
 
@@ -26,8 +26,8 @@ def check_augmentation(name: str, schema: Schema) -> None:
 def crop_and_flip(x: Tensor, black: Tensor, rng: np.random.Generator) -> Tensor:
     """Return images (n, channels, height, width) shifted by up to 4 pixels and mirrored.
 
-    What is shifted in is ``black`` (channels, 1, 1), a black pixel as the network sees it. The
-    draws come from ``rng`` whatever the device, so they follow from the seed alone.
+    The border is filled with ``black`` (channels, 1, 1), a normalised black pixel. All draws come
+    from ``rng``, whatever the device, so they depend on the seed alone.
     """
     count, channels, height, width = x.shape
     padded = black.expand(count, channels, height + 2 * _PADDING, width + 2 * _PADDING).clone()

@@ -1,4 +1,4 @@
-"""What simulated participants do wrong, so that contribution methods can be tried on them."""
+"""Faults of simulated participants, to test estimators with: wrong labels and free riders."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,13 +14,13 @@ from aequa_flwr.training.compute import Resident
 def flip_labels(
     data: Resident, fraction: float, classes: int, rng: np.random.Generator
 ) -> Resident:
-    """Return ``data`` with another class, drawn at random, on ``fraction`` of its examples.
+    """Return ``data`` with a random wrong label on ``fraction`` of its examples.
 
-    1.0 leaves no label as it was. The examples themselves are not copied.
+    1.0 changes every label. The examples themselves are not copied.
     """
     rows = data.rows.cpu().numpy()
     chosen = rng.choice(rows, size=round(fraction * len(rows)), replace=False)
-    # A shift of 1 to classes - 1 never returns to the label itself; one class has no other.
+    # A shift of 1 to classes - 1 never gives the old label; a single class has no other.
     shift = rng.integers(1, max(2, classes), size=len(chosen))
     y = data.y.clone()
     where = torch.from_numpy(chosen).to(y.device)
@@ -29,9 +29,9 @@ def flip_labels(
 
 
 def pretend(received: Params, spec: Spec, rng: np.random.Generator) -> dict[str, NDArray]:
-    """Return what a free rider sends instead of training: what it received, or that and noise.
+    """Return what a free rider sends without training: the received parameters, or with noise.
 
-    "noise" has one number, the standard deviation of what is added to every value.
+    The kind "noise" has one number, the standard deviation of the noise on every value.
     """
     if spec.kind == "zeros":
         return {name: value.copy() for name, value in received.items()}
@@ -43,5 +43,5 @@ def pretend(received: Params, spec: Spec, rng: np.random.Generator) -> dict[str,
 
 
 def is_idle(behaviours: Mapping[str, Spec], name: str) -> bool:
-    """Whether a participant sends something without having trained."""
+    """Return whether participant ``name`` is a free rider."""
     return name in behaviours and behaviours[name].kind in ("zeros", "noise")

@@ -1,4 +1,4 @@
-"""BatchNorm statistics of a width from inputs without labels."""
+"""BatchNorm statistics of a width, measured on inputs without labels."""
 
 from collections.abc import Collection
 
@@ -14,11 +14,11 @@ _BATCH = 256
 def calibrate(
     network: SlimNetwork, width: float, trained: Collection[int], data: Resident, compute: Compute
 ) -> None:
-    """Give the row of ``width`` the statistics of ``data``: the mean over batches of inputs.
+    """Set the statistics of the row of ``width`` to those of ``data``, averaged over batches.
 
-    A row that is not in ``trained`` also gets the affine terms of the nearest that is, the wider
-    one of two as near: its channels begin with those of this width. Labels are not looked
-    at, and nothing else of the network changes.
+    A row that is not in ``trained`` also gets the affine terms of the nearest row that is. Of two
+    equally near rows the wider one is used, because its channels begin with those of this width.
+    Labels are not used, and nothing else in the network changes.
     """
     norms = [layer for layer in network.modules() if isinstance(layer, SlimBatchNorm2d)]
     usual = [norm.momentum for norm in norms]

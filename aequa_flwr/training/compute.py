@@ -1,4 +1,4 @@
-"""Where tensors live and in what precision: the only place that knows about devices."""
+"""Devices and precision: the only module that knows where tensors are."""
 
 import ctypes
 from collections.abc import Iterator
@@ -14,17 +14,16 @@ from aequa_flwr.errors import UserError
 
 
 class DeviceError(UserError):
-    """A device that was asked for and is not there."""
+    """A requested device that this machine does not have."""
 
 
 @dataclass(frozen=True)
 class Resident:
-    """Examples where they are computed with, as raw values; a batch of them becomes inputs.
+    """Examples on a device as raw values; ``batch`` turns some of them into inputs.
 
-    Raw bytes are a quarter of the inputs, and on the CPU they are the mapped pages of a file
-    that all processes share: a participant there is a list of ``rows``, not a copy.
-    ``shift`` and ``scale`` are those of one example, ready to broadcast; where nothing is to be
-    ``normalised`` they are 0 and 1. ``task`` is what is learnt from them.
+    Raw bytes take a quarter of the memory of inputs. On the CPU they are the mapped pages of a
+    file that all processes share, and a participant is a list of ``rows``, not a copy.
+    ``shift`` and ``scale`` broadcast to one example; without normalisation they are 0 and 1.
     """
 
     x: Tensor
@@ -46,11 +45,11 @@ class Resident:
 
     @property
     def black(self) -> Tensor:
-        """A black pixel as a network sees it."""
+        """A black pixel after normalisation."""
         return -self.shift / self.scale
 
     def batch(self, chosen: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels of some of the examples."""
+        """Return the inputs and labels of the ``chosen`` examples."""
         rows = self.rows[chosen]
         x = self.x[rows]
         if self.kind != "tokens":
@@ -68,7 +67,7 @@ class Compute:
     mixed: torch.dtype | None = None
 
     def autocast(self) -> AbstractContextManager[object]:
-        """Return the context of a forward pass.
+        """Return the context manager for a forward pass.
 
         bfloat16 has the range of float32, so no loss scaling is needed.
         """
@@ -77,10 +76,7 @@ class Compute:
         return torch.autocast(self.device.type, dtype=self.mixed)
 
     def resident(self, examples: Examples, schema: Schema, rows: Indices | None = None) -> Resident:
-        """Place the examples at ``rows`` (all without it) on the device.
-
-        On the CPU nothing is copied.
-        """
+        """Return the examples at ``rows`` (None: all) on the device; on the CPU without a copy."""
         if rows is None:
             rows = np.arange(len(examples))
         if self.device.type != "cpu":
@@ -99,9 +95,9 @@ class Compute:
 
 
 def choose_compute(device: str, precision: str) -> Compute:
-    """Return the compute for config values; ``auto`` takes CUDA, then MPS, then the CPU.
+    """Return the device and precision for these settings; ``auto`` tries CUDA, MPS, then the CPU.
 
-    Raises DeviceError for a device this machine does not have.
+    Raises DeviceError for a device that this machine does not have.
     """
     there = {
         "cuda": torch.cuda.is_available(),
@@ -112,22 +108,22 @@ def choose_compute(device: str, precision: str) -> Compute:
         device = next(name for name, present in there.items() if present)
     if not there[device]:
         present = ", ".join(name for name, present in there.items() if present)
-        raise DeviceError(f"device = {device!r} is not on this machine; there is {present}.")
+        raise DeviceError(f"device = {device!r} is not available here; choose from {present}.")
     return Compute(torch.device(device), torch.bfloat16 if precision == "bfloat16" else None)
 
 
 def limit_threads(count: int) -> None:
     """Let torch use ``count`` threads in this process.
 
-    Workers that each use every core fight over them, and another number of threads adds up in
-    another order: the same record for any placement needs the same number everywhere.
+    Workers that each use every core slow each other down. Another number of threads also sums in
+    another order, so the same record for any placement needs the same number everywhere.
     """
     torch.set_num_threads(count)
 
 
 @contextmanager
 def same_threads() -> Iterator[None]:
-    """Give torch the threads back that it had before, in a process that is not ours alone."""
+    """Restore torch's number of threads after the block, in a process that we share."""
     before = torch.get_num_threads()
     try:
         yield
@@ -136,11 +132,11 @@ def same_threads() -> Iterator[None]:
 
 
 def keep_memory() -> None:
-    """Let this process keep the memory that tensors leave behind, for the next ones.
+    """Let this process keep freed tensor memory for the next tensors.
 
-    glibc gives each larger tensor pages of its own, back to the system when it goes and zeroed
-    anew for the next: a quarter of the time of a training step on the CPU. Where the C library is
-    another one, nothing happens.
+    By default glibc returns the pages of a large tensor to the system and zeroes new ones for the
+    next: a quarter of the time of a training step on the CPU. With another C library this does
+    nothing.
     """
     trim_threshold, mmap_threshold = -1, -3  # malloc.h
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

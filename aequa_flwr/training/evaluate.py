@@ -1,4 +1,4 @@
-"""The score at many widths in one pass over resident tensors."""
+"""The score of a network at many widths, in one pass over the data."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,9 @@ _BATCH = 512
 def balanced_accuracies(
     network: SlimNetwork, widths: Sequence[float], data: Resident, compute: Compute
 ) -> list[float]:
-    """Return the task's score on ``data`` for each width (ascending).
+    """Return the task's score on ``data`` for each of ``widths`` (ascending), in [0, 1].
 
-    In [0, 1]; the first two layers are computed once for all widths.
+    The first two layers are computed once for all widths.
     """
     network.eval()
     marks: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""How much memory a training step takes, measured on two examples."""
+"""The memory that a training step needs, measured on two examples."""
 
 import torch
 from torch import Tensor
@@ -9,10 +9,10 @@ from aequa_flwr.training.local import sandwich_loss
 
 
 def saved_bytes(network: SlimNetwork, schema: Schema) -> int:
-    """Return the bytes that a step needs for each example of its batch.
+    """Return the bytes that a training step needs for each example of its batch.
 
-    What the forward passes of both widths keep for the backward pass, and as much again for the
-    gradients of it.
+    They are the tensors that the forward passes of both widths save for the backward pass, and as
+    much again for their gradients.
     """
     # Two: BatchNorm cannot normalise one.
     shape = (2, *schema.shape)
@@ -28,7 +28,7 @@ def saved_bytes(network: SlimNetwork, schema: Schema) -> int:
 
     network.train()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        # Alive to the end of it, or storages would be used, and counted, again.
+        # Keep the loss alive until the sum: freed storages could be reused and miscounted.
         loss = sandwich_loss(network, x, torch.zeros(2, dtype=torch.int64), 1.0, 0.5)
         total = sum(kept.values())
     del loss

@@ -1,7 +1,7 @@
-"""Participants hosted by one node: trained in turn on one resident model, summed in place.
+"""The participants hosted by one node: trained in turn on one resident network, summed in place.
 
-A simulated federation has one node per core or GPU, whatever the number of participants: what
-Flower costs is paid per message. One participant per node is the same code with a share of one.
+A simulated federation has one node per core or GPU, whatever the number of participants, because
+Flower's cost is per message. A node with one participant runs the same code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +20,10 @@ from aequa_flwr.training.local import LocalPlan, LocalResult, TrainingError, tra
 
 
 def place(num_examples: Mapping[str, int], num_nodes: int) -> list[list[str]]:
-    """Share participants out among nodes: the largest first, each to the least loaded node.
+    """Return the participants of each node: the largest first, each to the least loaded node.
 
-    Depends on the sizes and names alone, so every node finds its own share without being told.
-    A node beyond the number of participants hosts nobody.
+    The result depends on sizes and names alone, so every node can compute its own share. Nodes
+    beyond the number of participants host nobody.
     """
     shares: list[list[str]] = [[] for _ in range(num_nodes)]
     loads = np.zeros(num_nodes, dtype=np.int64)
@@ -36,10 +36,10 @@ def place(num_examples: Mapping[str, int], num_nodes: int) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Host:
-    """A resident network, and the data of each participant as tensors on its device.
+    """A resident network that trains participants on their data, which is on the same device.
 
-    ``weight_by_examples`` weights a participant by its number of examples instead of equally.
-    ``behaviours`` are of those who do something wrong on purpose, in an experiment.
+    ``data_of`` returns a participant's data. ``weight_by_examples`` weights participants by their
+    number of examples instead of equally. ``behaviours`` are the faults of simulated participants.
     """
 
     network: SlimNetwork
@@ -58,12 +58,12 @@ class Host:
         individual_width: float | None = None,
         models: Mapping[str, Params] | None = None,
     ) -> RoundPart:
-        """Train each participant of ``widths`` from its sub-network of ``params``.
+        """Train each participant of ``widths`` from its sub-network; return their sum and losses.
 
-        ``params`` are those of the widest of them; who is in ``models`` starts from that instead.
-        ``individual_width`` is the width of each participant's own parameters that are wanted
-        beside the sum. The random numbers of a participant follow from the seed, the round and its
-        name: the result does not depend on the placement.
+        ``params`` belong to the widest of them. A participant in ``models`` starts from its own
+        model instead. With ``individual_width`` the result also holds each participant's own
+        parameters at that width. A participant's random numbers depend only on the seed, the
+        round and its name, so the result does not depend on the placement.
         """
         layouts = self.network.layouts
         running = RunningSum(layouts)
@@ -94,7 +94,7 @@ class Host:
     def train_alone(
         self, names: Sequence[str], params: Params, plan: LocalPlan
     ) -> tuple[dict[str, dict[str, NDArray]], dict[str, str]]:
-        """Return the model each participant gets by itself, and who failed and why."""
+        """Return the standalone model of each participant, and the reasons of those that failed."""
         models: dict[str, dict[str, NDArray]] = {}
         refused: dict[str, str] = {}
         for name in names:

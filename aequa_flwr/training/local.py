@@ -19,18 +19,18 @@ from aequa_flwr.training.sgd import Momentum
 
 
 class TrainingError(RuntimeError):
-    """Training that cannot give a usable model; the text is a sentence for the record."""
+    """Training that did not give a usable model; the text becomes a reason in the record."""
 
 
 @dataclass(frozen=True)
 class LocalPlan:
     """How a participant trains between receiving and returning parameters.
 
-    ``learning_rates`` has one entry for each epoch. ``p_min`` is where the drawn widths begin;
-    None trains at the received width alone, which at width 1.0 is plain FedAvg. With
-    ``distillation`` the narrow pass learns from the wide one's detached soft-max, not from
-    the labels. ``augmented`` crops and mirrors images at random. ``clip_norm`` bounds the norm of
-    all gradients of a step together; 0 does not.
+    ``learning_rates`` has one entry for each epoch. ``p_min`` is the narrowest width that can be
+    drawn; None trains at the received width alone, which at width 1.0 is plain FedAvg. With
+    ``distillation`` the narrow pass learns from the detached soft-max of the wide pass, not from
+    the labels. ``augmented`` crops and mirrors images at random. ``clip_norm`` bounds the joint
+    norm of all gradients of a step; 0: no bound.
     """
 
     learning_rates: tuple[float, ...]
@@ -44,9 +44,9 @@ class LocalPlan:
 
 @dataclass(frozen=True)
 class LocalResult:
-    """The trained sub-network's parameters, and the mean loss of its wide passes.
+    """The parameters of the trained sub-network, and the mean loss of its wide passes.
 
-    ``bn_rows`` are the rows of BatchNorm that were trained; without BatchNorm there are none.
+    ``bn_rows`` are the BatchNorm rows that were trained; empty without BatchNorm.
     """
 
     params: dict[str, NDArray]
@@ -57,8 +57,8 @@ class LocalResult:
 def scheduled_rate(rate: float, schedule: str, server_round: int, rounds: int) -> float:
     """Return the learning rate of ``server_round``, which counts from 1 to ``rounds``.
 
-    "step" divides it by 10 at 50 % of the rounds and again at 75 %; "paper" does so only when
-    there are at least 100; "constant" never.
+    "step" divides ``rate`` by 10 at 50 % of the rounds and again at 75 %. "paper" does so only if
+    there are at least 100 rounds, "constant" never.
     """
     if schedule == "constant" or (schedule == "paper" and rounds < 100):
         return rate
@@ -75,14 +75,14 @@ def train_locally(
     rng: np.random.Generator,
     compute: Compute,
 ) -> LocalResult:
-    """Train ``received``, the sub-network of ``width``, on ``data``.
+    """Return ``received``, the sub-network of ``width``, after training on ``data``.
 
-    ``network`` is a resident module on the compute's device, overwritten in place; only its
-    prefixes of ``width`` are used. Momentum starts from zero. Raises TrainingError when the
-    loss stops being finite.
+    ``network`` is a resident module on the compute's device and is overwritten in place; only its
+    prefixes of ``width`` are used. Momentum starts from zero. Raises TrainingError if the loss
+    is no longer finite.
     """
     network.load(received, width)
-    if not network.training:  # which would walk all layers again
+    if not network.training:  # train() walks all layers
         network.train()
     optimizer = Momentum(network.trainable, plan.momentum)
     total = torch.zeros((), device=compute.device)
@@ -114,14 +114,14 @@ def train_locally(
 
 @contextmanager
 def _normalisable(network: SlimNetwork, y: Tensor) -> Iterator[None]:
-    """Say in our own words what BatchNorm cannot do with a single example of a single pixel."""
+    """Raise TrainingError with advice if BatchNorm cannot normalise a batch of one example."""
     try:
         yield
     except ValueError as error:  # torch: "Expected more than 1 value per channel"
         if not network.has_batch_norm or len(y) > 1:
             raise
         raise TrainingError(
-            "BatchNorm cannot normalise a single example; the participant needs two, and "
+            "BatchNorm cannot normalise a single example; the participant needs two or more, and "
             "batch-size must be above 1"
         ) from error
 
@@ -136,10 +136,10 @@ def sandwich_loss(
     task: Task = CLASSIFICATION,
     distillation: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return (wide + narrow, wide) loss of one batch; the gradients accumulate.
+    """Return the (wide + narrow, wide) loss of one batch.
 
-    The one-pass form: both widths share the first two layers. ``narrow`` None is the wide
-    pass alone.
+    This is the one-pass sandwich: both widths share the first two layers. ``narrow`` None is the
+    wide pass alone.
     """
     if narrow is None:
         wide_loss = task.loss(network(x, width), y)
@@ -160,7 +160,7 @@ def _steps(
     """Yield the rows and the narrow width of each step of one epoch; the last may be short."""
     order = rng.permutation(num_examples)
     starts = list(range(0, num_examples, plan.batch_size))
-    # BatchNorm cannot normalise one example: a single last one joins the batch before it.
+    # BatchNorm cannot normalise one example, so a single last one joins the batch before it.
     if num_examples % plan.batch_size == 1 and len(starts) > 1 and network.has_batch_norm:
         starts.pop()
     stops = [*starts[1:], num_examples]

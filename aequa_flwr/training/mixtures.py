@@ -1,4 +1,4 @@
-"""Models between what was received and what participants made of it, measured many at a time."""
+"""Scores of mixtures, the received model plus weighted updates, computed many at a time."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -15,23 +15,24 @@ from aequa_flwr.training.compute import Compute, Resident
 
 Floats = npt.NDArray[np.float64]
 
-# The layers with weights of which many models' can stand side by side in one wider layer, and
-# the argument that grows.
+# Kinds of layers that can be joined across models into one wider layer, and the argument that
+# grows.
 _GROWS = {"Conv2d": "out_channels", "Linear": "out_features", "BatchNorm2d": "num_features"}
 _MOST_TOGETHER = 8
 _LEAST_BATCH, _MOST_BATCH = 64, 2048
-# Bytes of one layer's activations: what stays in a processor's cache, and what fits elsewhere.
+# Bytes of one layer's activations: what stays in a CPU's cache, and what fits on other devices.
 _CACHE, _MEMORY = 2**23, 2**28
-# Parameters that are added up at a time: the LSTM's 5.5 million at once take 7 times as long.
+# Parameters summed at a time: all 5.5 million of the LSTM at once take 7 times as long.
 _BLOCK = 2**17
 
 
 class Mixtures:
-    """Sub-models of one width that are weighted sums of updates away from a common one.
+    """Sub-models of one width: the received one plus weighted sums of participants' updates.
 
-    ``received`` are sub_params of ``width``, ``updates`` maps the same names to what n
-    participants added, (n, *shape). Measured on ``data``, or on a ``subset`` of ``most_examples``
-    (0: all). The network is only asked for its form; what it holds stays as it is.
+    ``received`` are sub_params of ``width``. ``updates`` maps the same names to the updates of n
+    participants, (n, *shape). Models are measured on ``data``, or on a ``subset`` of
+    ``most_examples`` (0: all). The network only provides its architecture; its parameters are
+    neither read nor changed.
     """
 
     def __init__(
@@ -60,12 +61,12 @@ class Mixtures:
 
     @torch.inference_mode()
     def score(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the task's scores in [0, 1] and mean losses, (K,) each.
+        """Return the task's scores in [0, 1] and the mean losses of K mixtures, (K,) each.
 
-        Model k is what was received plus the updates weighted by row k of ``weights`` (K, n):
-        zeros are the received model, a single 1 is the model of one participant. With weights
-        that are not negative and add up to at most 1, BatchNorm's variances stay positive.
-        A row's result does not depend on the other rows.
+        Mixture k is the received model plus the updates weighted by row k of ``weights`` (K, n).
+        All zeros give the received model, a single 1 gives the model of one participant. If the
+        weights are not negative and add up to at most 1, BatchNorm's variances stay positive.
+        The result of a row does not depend on the other rows.
         """
         task = self._data.task
         scores: list[float] = []
@@ -79,7 +80,7 @@ class Mixtures:
         return np.array(scores), np.array(losses)
 
     def _logits(self, weights: Floats) -> list[Tensor]:
-        """Return the logits (examples, classes) of some of the models, on the CPU."""
+        """Return the logits (examples, classes) of a chunk of mixtures, on the CPU."""
         for place, row in enumerate(weights):
             self._mix(row)
             self._models.load(place, self._mixture)
@@ -92,9 +93,10 @@ class Mixtures:
         return [torch.cat(parts).cpu() for parts in zip(*batches, strict=True)]
 
     def _mix(self, row: Floats) -> None:
-        """Add up one model; who has no weight costs nothing and cannot spoil it.
+        """Compute one mixture; updates with weight 0 are skipped, even if they are not finite.
 
-        In float64, and then rounded: the order of the participants is nearly always forgotten.
+        The sum is in float64 and then rounded, so it hardly ever depends on the order of the
+        participants.
         """
         # MPS has no float64.
         exact = torch.float32 if self._compute.device.type == "mps" else torch.float64
@@ -109,25 +111,25 @@ class Mixtures:
 
 
 class _SideBySide:
-    """Ordinary networks of one form that read the same inputs at the same time.
+    """Several plain networks of the same architecture, evaluated together on the same inputs.
 
-    Up to the second layer with weights they are one network with as many times the channels;
-    from there each runs alone. The paper's CNN at width 0.25 takes 0.27 of the time of a slimmable
-    network that is loaded with one model after the other, ordinary networks in a row take 0.94
-    and torch.func's vmap 0.75: it pulls the channels of the models apart before it pools them.
-    Later convolutions are no faster in groups than apart. (One core, 2,000 images.)
+    Up to the second layer with weights they are one network with a multiple of the channels; the
+    rest of each runs separately. On one core with 2,000 images, the paper's CNN at width 0.25
+    takes 0.27 of the time of a slimmable network that loads one model after the other. Plain
+    networks one after the other take 0.94. torch.func's vmap takes 0.75, because it separates the
+    channels of the models before pooling. Later convolutions are no faster in groups.
     """
 
     def __init__(
         self, plain: PlainLayer, names: Sequence[str], example: Tensor, compute: Compute
     ) -> None:
-        """``names`` are its tensors in the order of load; ``example`` is a batch of one."""
+        """``names`` are the tensors in the order of ``load``; ``example`` is a batch of one."""
         on_cpu = compute.device.type == "cpu"
-        # What makes wide layers fast on a processor; elsewhere it was not measured.
+        # channels_last makes wide layers fast on a CPU; it was not measured on other devices.
         self._layout = torch.channels_last if on_cpu else torch.contiguous_format
         head, first = _head(plain), _build(plain, compute.device, self._layout)
         room = (_CACHE if on_cpu else _MEMORY) // (4 * _largest(first, example))
-        # Layers side by side are not worth it where they leave tiny batches to those behind them.
+        # Joining layers does not pay if it leaves tiny batches for the layers after them.
         count = max(1, min(_MOST_TOGETHER, room // _LEAST_BATCH)) if head else 1
         self.batch = max(1, min(_MOST_BATCH, room // count))
         wide = PlainLayer(
@@ -147,26 +149,26 @@ class _SideBySide:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of networks."""
         return len(self._tails)
 
     def load(self, place: int, flat: Tensor) -> None:
-        """Make the model at ``place`` the one of these parameters."""
+        """Load the parameters ``flat`` into the network at ``place``."""
         tensors = self._tensors[place]
         parts = torch.split(flat, [tensor.numel() for tensor in tensors])
         for tensor, part in zip(tensors, parts, strict=True):
             tensor.copy_(part.view(tensor.shape))
 
     def join(self) -> None:
-        """Bring what was loaded into the layers that the models have together."""
+        """Copy the loaded parameters into the joint layers."""
         for joint, parts in self._joints:
             joint.copy_(torch.cat(parts))
 
     def logits(self, x: Tensor, count: int) -> list[Tensor]:
-        """Return the logits of the first ``count`` models.
+        """Return the logits of the first ``count`` networks.
 
-        The layers together always have all of them, so that a model is computed by the same
-        kernels in whatever company it is.
+        The joint layers always compute all of them, so that a network runs in the same kernels
+        whichever others are loaded.
         """
         if x.dim() == 4:
             x = x.to(memory_format=self._layout)
@@ -175,11 +177,11 @@ class _SideBySide:
 
 
 def _head(plain: PlainLayer) -> tuple[tuple[str, PlainLayer], ...]:
-    """Return the first layers, as far as the channels of several models do not meet in them."""
+    """Return the first layers, up to where the channels of joined networks would mix."""
     done, summed = 0, False
     for _, layer in plain.children:
         sums = layer.kind in ("Conv2d", "Linear") and "groups" not in layer.arguments
-        # Behind a sum over the inputs, which all models share, each has channels of its own.
+        # After a sum over the inputs, which all networks share, each has its own channels.
         own = layer.kind == "BatchNorm2d" if summed else sums
         if not own and layer.kind not in CHANNELWISE:
             break
@@ -188,16 +190,16 @@ def _head(plain: PlainLayer) -> tuple[tuple[str, PlainLayer], ...]:
 
 
 def _grown(layer: PlainLayer, count: int) -> PlainLayer:
-    """Return the layer of ``count`` models side by side, each with channels of its own."""
+    """Return the joint layer of ``count`` networks, each with its own channels."""
     if layer.kind in _GROWS:
         size = _GROWS[layer.kind]
         return replace(layer, arguments={**layer.arguments, size: count * layer.arguments[size]})
-    # Fresh memory for the largest activations of all took longer than the convolution.
+    # Allocating memory for the largest activations took longer than the convolution.
     return PlainLayer("ReLU", {"inplace": True}) if layer.kind == "ReLU" else layer
 
 
 def _build(plain: PlainLayer, device: torch.device, layout: torch.memory_format) -> nn.Module:
-    """Return the module with zeros in it; nothing is drawn from torch's random state."""
+    """Return the module filled with zeros; torch's random state is not used."""
     with torch.device("meta"):
         module = plain.build()
     module = module.to_empty(device=device).to(memory_format=layout)
@@ -208,7 +210,7 @@ def _build(plain: PlainLayer, device: torch.device, layout: torch.memory_format)
 
 @torch.inference_mode()
 def _largest(module: nn.Module, example: Tensor) -> int:
-    """Return how many numbers the largest activation of one example has."""
+    """Return the number of values in the largest activation of one example."""
     sizes = [1]
 
     def note(_module: nn.Module, _inputs: object, output: object) -> None:
@@ -227,10 +229,10 @@ def _flat(params: Params, names: Collection[str]) -> Tensor:
 
 
 def subset(data: Resident, most: int) -> Resident:
-    """Return ``most`` of the examples (0, or more than there are: all), by their labels alone.
+    """Return ``most`` of the examples, stratified by label; 0, or more than there are: all.
 
-    Every class keeps its share, evenly spaced among its examples, and never less than one: with
-    more classes than ``most`` it is one of each.
+    Every class keeps its share, evenly spaced among its examples, and at least one example. With
+    more classes than ``most``, there is one example of each class.
     """
     if not 0 < most < len(data):
         return data
@@ -239,13 +241,13 @@ def subset(data: Resident, most: int) -> Resident:
 
 
 def _spaced(labels: Indices, most: int) -> Indices:
-    """Return the positions of the examples, ascending."""
+    """Return the positions of the chosen examples, ascending."""
     _, of_class, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     by_class = np.argsort(of_class, kind="stable")
     starts = np.cumsum(sizes) - sizes
     owner = of_class[by_class]
     rank = np.arange(len(labels)) - starts[owner]
-    # Seats by Sainte-Lague's divisors, after a first one for every class.
+    # Seats by the Sainte-Lague method, after a first seat for every class.
     claims = np.where(rank == 0, np.inf, sizes[owner] / (2 * rank + 1))
     winners = np.argsort(-claims, kind="stable")[: max(most, len(sizes))]
     seats = np.bincount(owner[winners])

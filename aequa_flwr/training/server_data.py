@@ -1,4 +1,4 @@
-"""What the server measures models on."""
+"""The validation and held-out data, on which the server measures models."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Score = Callable[[Floats], tuple[Floats, Floats]]
 
 @dataclass(frozen=True)
 class ServerData:
-    """The server's two sets, resident, and the network they are measured with.
+    """The server's validation and held-out data, and the network to measure models with.
 
     Everything is chosen on ``validation``; nothing is ever chosen on ``held_out``.
     """
@@ -42,9 +42,9 @@ class ServerData:
     def scorer(
         self, width: float, most_examples: int
     ) -> Callable[[Params, Mapping[str, NDArray]], Score]:
-        """Return what measures mixtures of updates of the sub-model of ``width``.
+        """Return a function that scores mixtures of updates to the sub-model of ``width``.
 
-        On at most ``most_examples`` of the validation data; 0 is all of them.
+        Scores use at most ``most_examples`` of the validation data; 0: all.
         """
 
         def score(received: Params, updates: Mapping[str, NDArray]) -> Score:
@@ -65,7 +65,7 @@ class ServerData:
     ) -> dict[str, NDArray]:
         """Return ``params`` with BatchNorm statistics of ``widths`` from the validation inputs.
 
-        ``trained`` are the rows of BatchNorm that somebody trained.
+        ``trained`` are the BatchNorm rows that at least one participant trained.
         """
         self.network.load(params)
         for width in widths:

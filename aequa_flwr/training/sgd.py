@@ -1,7 +1,7 @@
-"""Gradient descent with momentum, the same to the bit as torch's own.
+"""SGD with momentum, equal to torch's own to the last bit.
 
-torch.optim imports torch's compiler, which takes more than a second: a deployed site would pay it
-for every message, each of which Flower gives a new process.
+torch.optim imports torch's compiler, which takes more than a second. A deployed site would pay
+that for every message, because Flower handles each in a new process.
 """
 
 from collections.abc import Iterable
@@ -22,9 +22,9 @@ class Momentum:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """Move every parameter that has a gradient, which it uses up; the others stay as they are.
+        """Step every parameter that has a gradient, and clear the gradient.
 
-        So does their momentum.
+        The other parameters and their momentum do not change.
         """
         indices = [i for i, tensor in enumerate(self._parameters) if tensor.grad is not None]
         if not indices:
@@ -44,6 +44,6 @@ class Momentum:
             torch._foreach_mul_(velocities, self._momentum)
             torch._foreach_add_(velocities, [grad for _, grad in old])
         for i, grad in zip(indices, grads, strict=True):
-            # The first gradient is nobody else's any more: it becomes the momentum itself.
+            # No one else uses the first gradient any more, so it becomes the momentum itself.
             self._velocities.setdefault(i, grad)
         return [self._velocities[i] for i in indices]

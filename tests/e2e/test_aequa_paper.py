@@ -141,7 +141,7 @@ def test_a_failed_run_is_recorded_and_ctrl_c_leaves_nothing_running(
     process.send_signal(signal.SIGINT)
     text, _ = process.communicate(timeout=90)
     assert process.returncode == 130, text
-    assert "Interrupted with 0 of 2 runs completed; start the same command again to go on." in text
+    assert "Interrupted with 0 of 2 runs completed; start the same command again to resume." in text
     assert "learning-rate 1e+30 seed 1: failed: " in text
     assert carrying(str(tmp_path)) == []
     (line,) = results_of(output)[1:]

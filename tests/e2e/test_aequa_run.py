@@ -42,8 +42,8 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_shows_progress_tables_and_where_everything_is(two_workers: Path) -> None:
     text = (two_workers.parent / "stdout.txt").read_text(encoding="utf-8")
-    for words in ("Training alone", "round 3 of 3", "accuracy", "participant-06", "Pearson", "MCG",
-                  "CGS", "IPR", str(two_workers / "report.html")):  # fmt: skip
+    for words in ("standalone models", "round 3 of 3", "accuracy", "participant-06", "Pearson",
+                  "MCG", "CGS", "IPR", str(two_workers / "report.html")):  # fmt: skip
         assert words in text, words
     record = record_of(two_workers)
     assert record["status"] == "completed"
@@ -124,7 +124,7 @@ def test_ctrl_c_leaves_nothing_running_and_a_record_that_says_so(
     process.send_signal(stop)
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"Interrupted; what was reached is in {output}." in " ".join(text.split())
+    assert f"Interrupted; the results so far are in {output}." in " ".join(text.split())
     assert carrying(str(tmp_path)) == []
     record = record_of(output)
     assert (record["status"], record["reason"]) == ("interrupted", "The run was interrupted.")

@@ -216,5 +216,5 @@ def test_a_node_of_another_version_is_refused_and_the_others_go_on(both: Both) -
     assert record["status"] == "completed"
     assert old not in [line["name"] for line in record["participants"]]
     reasons = [failure["reason"] for failure in record["failures"]]
-    assert any("speaks protocol 1 and the server" in reason for reason in reasons), reasons
+    assert any("uses protocol 1 and the server" in reason for reason in reasons), reasons
     assert any("install the same version" in reason for reason in reasons)

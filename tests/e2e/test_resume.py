@@ -51,7 +51,7 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_happened(
     assert len(record_of(output)["rounds"]) < ROUNDS
     if who == "the server":
         assert process.returncode == 1, text
-        assert f"Go on with `aequa run --resume {output}`." in " ".join(text.split())
+        assert f"Resume it with `aequa run --resume {output}`." in " ".join(text.split())
         assert record_of(output)["status"] == "failed"
     assert carrying(str(tmp_path)) == []
     done = run_aequa("run", "--resume", str(output), cwd=tmp_path, env=marked_env)

@@ -38,7 +38,7 @@ def test_a_run_is_watched_from_before_its_start_to_its_end(
     leaving.send_signal(signal.SIGINT)
     text, _ = leaving.communicate(timeout=60)
     assert leaving.returncode == 130
-    assert "was left alone" in text
+    assert "Stopped watching" in text
     assert running.poll() is None
     said, _ = running.communicate(timeout=300)
     assert running.returncode == 0, said

@@ -77,13 +77,13 @@ def empty(reply: Message) -> None:
 
 
 FAULTS: dict[str, tuple[Fault, str]] = {
-    "old protocol": (head(protocol=1), "speaks protocol 1"),
+    "old protocol": (head(protocol=1), "uses protocol 1"),
     "another round": (head(server_round=1), "the reply is to round 1, not 2"),
-    "another name": (head(names=["participant-01"]), "not about the participants"),
-    "another width": (head(widths=[0.5]), "trained another width"),
+    "another name": (head(names=["participant-01"]), "about other participants"),
+    "another width": (head(widths=[0.5]), "trained at another width"),
     "wider than was sent": (head(sum_widths=[2.0]), "the sum's widths are impossible"),
-    "weighs more": (head(sum_weights=[1000]), "counts as more, or less"),
-    "absurd count": (head(num_examples=[10**15]), "says that it has"),
+    "weighs more": (head(sum_weights=[1000]), "weight of a participant"),
+    "absurd count": (head(num_examples=[10**15]), "reports 1000000000000000 examples"),
     "loss": (head(losses=[float("nan")]), "the loss of participant-03 is not a finite number"),
     "NaN": (poison(np.nan), "not finite or absurdly large"),
     "infinity": (poison(np.inf), "not finite or absurdly large"),
@@ -149,7 +149,7 @@ def test_a_second_answer_changes_nothing(tmp_path: Path, method: str) -> None:
     run_in_process(tmp_path / "twice", grid=Twice, **settings)
     once, twice = without_times(tmp_path / "once"), without_times(tmp_path / "twice")
     reasons = {failure["reason"] for failure in twice.pop("failures")}
-    assert reasons == {"a second answer was dropped"}
+    assert reasons == {"a second reply was ignored"}
     del once["failures"]
     assert twice == once
 
@@ -209,7 +209,7 @@ def test_an_update_far_longer_than_the_others_is_refused(
     record = record_of(tmp_path / "run")
     (failure,) = record["failures"]
     assert failure["participant"] == "participant-03"
-    assert "and the limit of this round is" in failure["reason"]
+    assert "above the limit of this round" in failure["reason"]
     assert [line["accuracy"] for line in record["rounds"]] == without_it
     run_in_process(tmp_path / "unlimited", grid=faulty(longer), **SMALL)
     assert record_of(tmp_path / "unlimited")["failures"] == []
@@ -269,11 +269,11 @@ def test_who_does_not_come_back_misses_its_rounds(tmp_path: Path) -> None:
             return [node for node in self.contexts if node != BAD_NODE]
 
     settings = SMALL | {"round_quorum": 4, "join_timeout_s": 1.0, "resume": str(run)}
-    with pytest.raises(UserError, match="it did not come back when the run was resumed"):
+    with pytest.raises(UserError, match="it did not rejoin when the run was resumed"):
         run_in_process(run, grid=Gone, **settings)
     reached = record_of(run)
     assert len(reached["rounds"]) == 1
-    with pytest.raises(UserError, match="with round-quorum = 4, and this one has 3"):
+    with pytest.raises(UserError, match="with round-quorum = 4, but this run has 3"):
         run_in_process(run, grid=Gone, **settings | {"round_quorum": 3})
     # A start that is refused costs nothing of what was reached.
     for key in ("rounds", "participants", "failures", "config"):

@@ -76,7 +76,7 @@ def test_a_server_with_the_right_certificate_is_trusted(tmp_path: Path) -> None:
     folder = make(tmp_path)
     with server(folder / "server") as port:
         says = connection_check(site_of(folder, port))()
-    assert says == f"{HOST}:{port} answers with a certificate that ca.crt vouches for."
+    assert says == f"{HOST}:{port} answers with a certificate signed by ca.crt."
 
 
 def test_an_expired_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_a_certificate_of_another_authority(tmp_path: Path) -> None:
         site = site_of(folder, port)
         says = refused(connection_check(site))
     assert f"is not signed by {site / 'ca.crt'} (" in says
-    assert "take ca.crt from the operator again" in says
+    assert "get ca.crt from the operator again" in says
 
 
 def test_who_starts_waits_for_a_server_that_is_not_there(tmp_path: Path) -> None:

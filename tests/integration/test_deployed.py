@@ -49,9 +49,9 @@ def test_a_server_may_have_nothing_but_the_schema(tmp_path: Path) -> None:
     ("damage", "says"),
     [
         (lambda site: (Path(site["data"]) / "schema.json").unlink(), "has no schema.json"),
-        (lambda site: site.pop("participant"), "The node has no name"),
+        (lambda site: site.pop("participant"), "The node has no participant name"),
         (lambda site: (Path(site["data"]) / "train.npz").write_bytes(b"PK"), "train.npz"),
-        (lambda site: _rename_classes(Path(site["data"])), "its classes or the form"),
+        (lambda site: _rename_classes(Path(site["data"])), "its schema (classes and form"),
     ],
 )
 def test_a_site_that_cannot_take_part_is_refused_and_the_others_go_on(
@@ -139,7 +139,7 @@ def test_who_is_away_at_the_end_gets_its_reward_when_it_is_back(
     assert list(waiting.iterdir()) == []
     assert record_of(tmp_path / "run")["failures"] == []
     assert "not delivered" not in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    with pytest.raises(UserError, match=r"No reward of .* is left to deliver"):
+    with pytest.raises(UserError, match=r"All rewards of .* have been delivered"):
         run_in_process(
             tmp_path / "again", num_nodes=3, sites=sites, deliver=str(tmp_path / "run"), **settings
         )
@@ -151,7 +151,7 @@ def test_a_reward_does_not_go_to_another_node_that_takes_the_name(tmp_path: Path
     run_in_process(tmp_path / "run", num_nodes=3, sites=sites, grid=NobodyAtB, **settings)
     # Node 100, which was hospital-a's, now says that it is hospital-b.
     thief = [sites[1] | {"rewards": str(tmp_path / "stolen")}]
-    with pytest.raises(UserError, match="1 of 1 rewards are not delivered: hospital-b: it is not"):
+    with pytest.raises(UserError, match="1 of 1 rewards were not delivered: hospital-b: it is not"):
         run_in_process(
             tmp_path / "again", num_nodes=1, sites=thief, deliver=str(tmp_path / "run"), **settings
         )
@@ -169,7 +169,7 @@ def test_a_site_whose_disk_is_full_is_named_and_the_others_have_theirs(tmp_path:
     record = record_of(tmp_path / "run")
     assert record["status"] == "completed"
     assert [f["participant"] for f in record["failures"]] == ["hospital-a"]
-    assert "it cannot store its reward" in record["failures"][0]["reason"]
+    assert "it could not store its reward" in record["failures"][0]["reason"]
     assert (tmp_path / "at" / "hospital-c" / "run").exists()
 
 
@@ -217,13 +217,18 @@ def test_a_second_node_of_the_same_name_is_refused_in_both_logs(
     with caplog.at_level(logging.WARNING):
         settings["participants"] = 4
         run_in_process(tmp_path / "run", num_nodes=4, sites=[*sites, sites[0]], **settings)
-    said = [record.name for record in caplog.records if "second node" in record.getMessage()]
+    said = [
+        record.name for record in caplog.records if "another node has joined" in record.getMessage()
+    ]
     assert {"aequa_flwr.server.strategy", "aequa_flwr.federation.node"} <= set(said)
 
 
 @pytest.mark.parametrize(
     ("quorum", "damaged", "says"),
-    [(3, 1, "Only 2 of at least 3 participants joined within 1 s"), (1, 3, "Nobody joined")],
+    [
+        (3, 1, "Only 2 of at least 3 participants joined within 1 s"),
+        (1, 3, "No participant joined"),
+    ],
 )
 def test_without_a_quorum_nothing_is_trained(
     tmp_path: Path, quorum: int, damaged: int, says: str

@@ -55,7 +55,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_stopped_after_any_checkpoint_it_ends_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("aequa_flwr.server.strategy._SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr("aequa_flwr.server.stages._SAVE_EVERY_S", 0.0)
     settings = SMALL | SETTINGS[name]
     with monkeypatch.context() as patch:
         count = stop_after(patch, 0)

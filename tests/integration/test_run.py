@@ -212,7 +212,7 @@ def test_a_node_of_another_version_is_refused_and_the_others_run(tmp_path: Path)
     run_in_process(tmp_path / "run", num_nodes=2, grid=OldNode, **changes)
     record = record_of(tmp_path / "run")
     reasons = [failure["reason"] for failure in record["failures"]]
-    assert any("speaks protocol 0" in reason for reason in reasons)
+    assert any("uses protocol 0" in reason for reason in reasons)
     assert any("expected participants did not join" in reason for reason in reasons)
     assert 0 < len(record["participants"]) < 5
 
@@ -222,7 +222,7 @@ def test_a_name_used_twice_is_refused(tmp_path: Path) -> None:
     twins = [simulated(0, 2), simulated(0, 2)]  # both think they are the first of two
     run_in_process(tmp_path / "run", num_nodes=2, sites=twins, **changes)
     reasons = [failure["reason"] for failure in record_of(tmp_path / "run")["failures"]]
-    assert any("a second node uses this name" in reason for reason in reasons)
+    assert any("another node has joined with this name" in reason for reason in reasons)
 
 
 def test_a_diverging_run_fails_with_advice(tmp_path: Path) -> None:

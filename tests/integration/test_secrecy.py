@@ -194,7 +194,7 @@ def test_the_log_of_a_site_tells_nothing_of_the_others(
         for record in caplog.records
         if record.name == "aequa_flwr.federation.node"
     )
-    assert "The reward of this node is" in text
+    assert "Stored the reward in" in text
     for line in text.splitlines():
         named = [name for name in ("hospital-a", "hospital-b", "hospital-c") if name in line]
         assert len(named) <= 1

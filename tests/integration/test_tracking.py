@@ -61,7 +61,7 @@ def test_the_record_is_the_same_whoever_is_told(
     assert lines[4:] == ["completed"]
     lines = (tmp_path / "failing" / "rounds.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 3
-    assert caplog.text.count("my_trackers:Failing is not told any more") == 1
+    assert caplog.text.count("my_trackers:Failing failed and is not called again") == 1
 
     events = EventAccumulator(str(tmp_path / "told" / "tensorboard"))
     events.Reload()

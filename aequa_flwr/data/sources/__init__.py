@@ -1,4 +1,4 @@
-"""Sources: one file a family, each a small value that finds its files and decodes them."""
+"""Sources: one file per family of data sets; each source finds its files and decodes them."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from aequa_flwr.data.sources.sst import SST
 from aequa_flwr.data.sources.text import TEXT
 from aequa_flwr.data.sources.vision import CIFAR10, CIFAR100, FASHION_MNIST, MNIST, SVHN
 
-# The user's own, which a deployed participant may hold as well.
+# The user's own data, which a deployed participant may hold as well.
 USER_FILES: tuple[str, ...] = (IMAGES.name, ARRAYS.name, TEXT.name)
 SOURCES: Mapping[str, Source] = {
     source.name: source

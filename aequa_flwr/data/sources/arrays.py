@@ -1,4 +1,4 @@
-"""Own arrays: train.npz and test.npz, or one .npz file, with ``x``, ``y`` and maybe ``groups``."""
+"""User arrays: train.npz and test.npz, or one .npz file, with ``x``, ``y`` and maybe ``groups``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Digits: scikit-learn's 1,797 images of 8x8, which come inside its wheel."""
+"""Digits: scikit-learn's 1,797 images of 8x8, which are part of its wheel."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ _SCHEMA = Schema("images", (1, 8, 8), tuple("0123456789"), (0.305,), (0.376,))
 
 
 def _find(_data_dir: Path) -> Files:
-    # Found without importing it: scikit-learn takes two seconds, a prepared start needs none.
+    # Found without an import: scikit-learn takes two seconds, and a cached start does not need it.
     package = find_spec("sklearn")
     if package is None or not package.submodule_search_locations:
         raise DataError("scikit-learn is not installed; install it for the data set digits.")
@@ -25,15 +25,15 @@ def _find(_data_dir: Path) -> Files:
 
 
 def _decode(_files: Files, _max_length: int, _count: Count) -> Dataset:
-    """Split them as no official split does: a fifth of each class is the test part.
+    """Return the digits; without an official split, a fifth of each class is the test part.
 
-    It is the same for every seed, so that runs of different seeds are measured on the same
+    The split is the same for every seed, so that runs of different seeds are measured on the same
     examples.
     """
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
-    # Their values are 0..16. Scaled to 0..255 they are what every other source holds.
+    # The values are 0..16. They are scaled to 0..255, as in every other source.
     x = np.rint(images * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)
     everything = Examples(x, labels.astype(np.int64))
     test, train = split_by_class(everything.y, 0.2, rng_for(0, "digits", "test split"))

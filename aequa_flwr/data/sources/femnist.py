@@ -1,4 +1,4 @@
-"""FEMNIST as LEAF's scripts write it: handwritten digits and letters by their writers."""
+"""FEMNIST as LEAF's scripts write it: handwritten digits and letters, by writer."""
 
 import json
 import string
@@ -30,7 +30,7 @@ class _Images:
 
     def add(self, x: npt.NDArray[np.uint8], y: list[int], writer: str) -> None:
         start = len(self.x)
-        # Nobody else holds it yet; the system moves pages and copies nothing.
+        # There is no other reference to it yet; the system moves pages and copies nothing.
         self.x.resize((start + len(x), 1, _SIDE, _SIDE), refcheck=False)
         self.x[start:] = x
         self.y += y
@@ -51,7 +51,7 @@ def _find(data_dir: Path) -> Files:
 
 
 def _decode(files: Files, _max_length: int, count: Count) -> Dataset:
-    """Keep who wrote what: groups are the writers of the training part, by name."""
+    """Return the images; ``groups`` are the writers of the training part, sorted by name."""
     parts = {"train": _Images(), "test": _Images()}
     # One file at a time: as text they take ten times the memory of their images.
     for done, path in enumerate(files.paths):
@@ -76,28 +76,30 @@ def _read(path: Path, into: _Images) -> None:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is truncated or not JSON; make it anew with LEAF.") from error
+        raise DataError(f"{path} is truncated or not JSON; make it again with LEAF.") from error
     try:
         for writer in content["users"]:
             into.add(*_one_writer(content["user_data"][writer], f"{path}, writer {writer}"), writer)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError(
             f"{path} is not in LEAF's format (users, and user_data with x and y of each); make it "
-            "anew with LEAF."
+            "again with LEAF."
         ) from error
 
 
 def _one_writer(data: dict[str, Any], where: str) -> tuple[npt.NDArray[np.uint8], list[int]]:
     x, y = np.array(data["x"], dtype=np.float32), data["y"]
     if len(x) != len(y):
-        raise DataError(f"{where} has {len(x)} images and {len(y)} labels; make it anew with LEAF.")
+        raise DataError(
+            f"{where} has {len(x)} images and {len(y)} labels; make it again with LEAF."
+        )
     # Also refuses NaN, which compares as false.
     if x.size and not (x.min() >= 0 and x.max() <= 1):
-        raise DataError(f"{where} has pixels outside 0 to 1; make it anew with LEAF.")
+        raise DataError(f"{where} has pixels outside 0 to 1; make it again with LEAF.")
     for label in y:
         if not isinstance(label, int) or not 0 <= label < len(_CLASSES):
             raise DataError(
-                f"{where} has the label {label!r}; allowed are 0 to {len(_CLASSES) - 1}."
+                f"{where} has the label {label!r}; allowed labels are 0 to {len(_CLASSES) - 1}."
             )
     return np.rint(x * 255).astype(np.uint8).reshape(len(y), 1, _SIDE, _SIDE), y
 

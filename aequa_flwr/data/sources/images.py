@@ -1,4 +1,4 @@
-"""Own images: train/CLASS/* and test/CLASS/*, or CLASS/* to be split, read with Pillow."""
+"""User images: train/CLASS/* and test/CLASS/*, or CLASS/* to be split, read with Pillow."""
 
 import struct
 import warnings
@@ -43,13 +43,13 @@ class _Picture:
 
 
 def _find(data_dir: Path) -> Files:
-    """Find images by their suffix; other files, hidden ones and folders are left alone."""
+    """Find images by their suffix; other files, and hidden files and folders, are ignored."""
     root = check_folder(data_dir, "create it and put a folder of images for each class there")
     parts = [root / part for part in PARTS if _folders(root / part)]
     for part in PARTS:
         if not _folders(root / part) and any(_is_image(p) for p in _entries(root / part)):
             raise MissingError(
-                f"{root / part} holds images and no class folder; sort them into {part}/CLASS/."
+                f"{root / part} holds images but no class folder; sort them into {part}/CLASS/."
             )
     found: list[Path] = []
     for folder in [name for part in parts or [root] for name in _folders(part)]:
@@ -57,7 +57,7 @@ def _find(data_dir: Path) -> Files:
         if not images:
             raise MissingError(
                 f"The class folder {folder} holds no image; put some there or remove it "
-                f"(read are {', '.join(sorted(_SUFFIXES))})."
+                f"(supported: {', '.join(sorted(_SUFFIXES))})."
             )
         found += images
     if not found:
@@ -90,7 +90,7 @@ def _decode(files: Files, _max_length: int, count: Count) -> Dataset:
     names = schema.classes if schema else sorted({picture.name for picture in pictures})
     classes = check_classes(names, files.root)
     numbers = class_numbers(((p.name, p.path.parent.parent) for p in pictures), classes)
-    # Headers first: the size and the colours of all decide what each becomes.
+    # Headers first: the size and the colours of all images decide the shape of each.
     shape = _shape(pictures, schema)
     train = [picture for picture in pictures if picture.part != "test"]
     test = [picture for picture in pictures if picture.part == "test"]
@@ -111,7 +111,7 @@ def _decode(files: Files, _max_length: int, count: Count) -> Dataset:
 
 
 def _pictures(files: Files) -> list[_Picture]:
-    """Tell part and class from the names below the root: [train/]CLASS/FILE."""
+    """Return the pictures, with part and class taken from their paths: [train/]CLASS/FILE."""
     found = []
     for name, path in files.by_name().items():
         if name != SCHEMA_FILE:
@@ -121,11 +121,11 @@ def _pictures(files: Files) -> list[_Picture]:
 
 
 def _shape(pictures: Sequence[_Picture], schema: Schema | None) -> tuple[int, int, int]:
-    """Return (channels, height, width) that all have: 1 channel if all are grey, else 3."""
+    """Return (channels, height, width) of all pictures: 1 channel if all are grey, else 3."""
     if schema is not None and schema.shape[0] not in (1, 3):
         raise DataError(
-            f"{SCHEMA_FILE} says {schema.shape[0]} channels, and image files have 1 or 3; use the "
-            "data set arrays for others."
+            f"{SCHEMA_FILE} says {schema.shape[0]} channels, but image files have 1 or 3; use the "
+            "data set arrays instead."
         )
     size = None if schema is None else (schema.shape[2], schema.shape[1])
     grey = True
@@ -135,13 +135,13 @@ def _shape(pictures: Sequence[_Picture], schema: Schema | None) -> tuple[int, in
         if found != size:
             whose = f"{SCHEMA_FILE} says" if schema else f"{pictures[0].path} has"
             raise DataError(
-                f"{picture.path} has {found[0]}x{found[1]} pixels, and {whose} "
-                f"{size[0]}x{size[1]}; bring all images to one size."
+                f"{picture.path} has {found[0]}x{found[1]} pixels, but {whose} "
+                f"{size[0]}x{size[1]}; resize all images to one size."
             )
         grey = grey and mode in _GREY
         if schema is not None and schema.shape[0] == 1 and not grey:
             raise DataError(
-                f"{picture.path} has colours, and {SCHEMA_FILE} says grey; convert it to grey."
+                f"{picture.path} has colours, but {SCHEMA_FILE} says grey; convert it to grey."
             )
     if size is None:
         raise DataError("There is no image.")
@@ -153,7 +153,7 @@ def _header(path: Path) -> tuple[tuple[int, int], str]:
     with _opened(path) as image:
         if image.mode in _DEEP:
             raise DataError(
-                f"{path} has more than 8 bits for each colour; convert it to 8-bit grey or RGB."
+                f"{path} has more than 8 bits per colour; convert it to 8-bit grey or RGB."
             )
         return image.size, image.mode
 
@@ -166,14 +166,14 @@ def _pixels(path: Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator["Image.Image"]:
-    """Open an image; raises DataError for all that goes wrong with it while it is open."""
+    """Open an image; any error with it while it is open becomes a DataError."""
     from PIL import Image
 
     try:
         with warnings.catch_warnings():
-            # Of odd remarks in a file that change no pixel; what changes one is an error.
+            # About odd metadata, which changes no pixel; what changes pixels is an error.
             warnings.simplefilter("ignore", UserWarning)
-            # Of images so large that they may be an attack on memory.
+            # About images so large that they may be an attack on memory.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path) as image:
                 yield image

@@ -1,4 +1,4 @@
-"""Reading .npz files that somebody else wrote."""
+"""Read .npz files that are not trusted."""
 
 import struct
 import tokenize
@@ -31,9 +31,9 @@ _UNREADABLE = (
 
 
 def read_npz(path: Path, keys: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return those of the arrays ``keys`` that the file has; never a Python object."""
+    """Return those of the arrays ``keys`` that the file has; Python objects are never loaded."""
     try:
-        # Opened here, as NumPy leaves a file that is no archive open.
+        # Opened here, because NumPy does not close a file that is not an archive.
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):

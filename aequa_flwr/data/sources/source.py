@@ -12,7 +12,7 @@ from aequa_flwr.data.task import task_of
 
 
 class MissingError(DataError):
-    """A data set that is not there; a download may help."""
+    """A data set that is missing; a download may help."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +24,31 @@ class Files:
 
     @classmethod
     def below(cls, root: Path, paths: Iterable[Path]) -> "Files":
-        """Return them in one order on every machine."""
+        """Return the files in the same order on every machine."""
         return cls(root, tuple(sorted(paths)))
 
     def by_name(self) -> dict[str, Path]:
-        """Return them by their path below the root, with forward slashes."""
+        """Return the files by their path below the root, with forward slashes."""
         return {path.relative_to(self.root).as_posix(): path for path in self.paths}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One data set.
+    """How one data set is found, decoded and downloaded.
 
-    ``find`` looks at names only and raises MissingError that says what to put where; ``decode``
-    takes the files, the longest text in words and a counter, and raises DataError for bad
-    content. ``download`` fetches the files into a folder, where that can be done.
-    ``sees_length``: whether the arrays depend on the longest text. ``version`` is counted up
-    with every change of what ``decode`` returns, so that no older arrays are taken for its own.
+    find(folder)
+        the files of the data set; looks at names only. Raises MissingError, which says what to put
+        where.
+    decode(files, max_length, count)
+        the data set; ``max_length`` is the longest text in words, ``count`` reports progress.
+        Raises DataError for bad content.
+    download(folder)
+        downloads the files into a folder; None if that cannot be done.
+    sees_length
+        whether the arrays depend on the longest text.
+    version
+        raised with every change of what ``decode`` returns, so that older arrays in the cache are
+        not used.
     """
 
     name: str
@@ -52,7 +60,10 @@ class Source:
 
 
 def check_folder(folder: Path, instead: str) -> Path:
-    """Return ``folder``; raises where it cannot be looked into, with what to do ``instead``."""
+    """Return ``folder`` if it can be listed. Raises DataError otherwise.
+
+    ``instead`` says what to do about a missing folder.
+    """
     try:
         with os.scandir(folder):
             return folder
@@ -64,18 +75,20 @@ def check_folder(folder: Path, instead: str) -> Path:
         ) from None
     except PermissionError:
         raise DataError(
-            f"The data directory {folder} may not be read; change its permissions."
+            f"The data directory {folder} is not readable; change its permissions."
         ) from None
 
 
 def check_examples(examples: Examples, schema: Schema, where: str) -> None:
-    """Raise DataError unless the examples are as the schema says; none are always fine."""
+    """Raise DataError unless the examples have the shape, type and labels of the schema."""
     x, y = examples.x, examples.y
     if len(x) != len(y):
-        raise DataError(f"{where} has {len(x)} examples and {len(y)} labels; make them as many.")
+        raise DataError(
+            f"{where} has {len(x)} examples and {len(y)} labels; give each example one label."
+        )
     if x.shape[1:] != schema.shape or x.dtype != DTYPES[schema.kind]:
         raise DataError(
-            f"{where} has examples of shape {x.shape[1:]} and type {x.dtype}, and must have "
-            f"{schema.shape} and {DTYPES[schema.kind]}."
+            f"{where} has examples of shape {x.shape[1:]} and type {x.dtype}; it must have "
+            f"shape {schema.shape} and type {DTYPES[schema.kind]}."
         )
     task_of(schema).check_labels(y, schema, where)

@@ -1,4 +1,4 @@
-"""SST-5: sentences of film reviews and how they feel, from very negative to very positive."""
+"""SST-5: sentences of film reviews, labelled from very negative to very positive."""
 
 import re
 from pathlib import Path
@@ -38,7 +38,7 @@ def _find(data_dir: Path) -> Files:
 
 
 def _decode(files: Files, max_length: int, count: Count) -> Dataset:
-    """Take whole sentences only; the dev part is not used, as nothing is tuned on it."""
+    """Return whole sentences only; the dev part is not used, as nothing is tuned on it."""
     train, test = (
         _read(path) for path in sorted(files.paths, key=lambda path: "test" in path.name)
     )
@@ -55,7 +55,9 @@ def _read(path: Path) -> list[Text]:
         texts = [_parse(where, line.strip()) for where, line in read_lines(path)]
     for text in texts:
         if text.label not in _LABELS:
-            raise DataError(f"{text.where} has the label {text.label!r}; allowed are 0 to 4.")
+            raise DataError(
+                f"{text.where} has the label {text.label!r}; allowed labels are 0 to 4."
+            )
     return texts
 
 
@@ -63,7 +65,9 @@ def _parse(where: str, line: str) -> Text:
     """Read ``(3 (2 The) (3 Rock))``: the sentence's label is the root's, its words the leaves."""
     root = _ROOT.match(line)
     if root is None or line.count("(") != line.count(")"):
-        raise DataError(f"{where} is not a bracketed tree; the file is truncated or another one.")
+        raise DataError(
+            f"{where} is not a bracketed tree; replace the file, which is truncated or not SST."
+        )
     return Text(root[1], check_words(" ".join(_LEAF.findall(line)), where), where)
 
 

@@ -1,4 +1,4 @@
-"""Own texts: train.tsv and test.tsv, or one .tsv file, with ``label TAB text`` in each line."""
+"""User texts: train.tsv and test.tsv, or one .tsv file, with ``label TAB text`` in each line."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from aequa_flwr.data.vocabulary import encode_words, make_vocabulary, word_ids, 
 
 @dataclass(frozen=True)
 class Text:
-    """One example: its class by name, its words, and the file and line it stands in."""
+    """One example: its class by name, its words, and its file and line."""
 
     label: str
     words: list[str]
@@ -36,7 +36,7 @@ def read_lines(path: Path) -> list[tuple[str, str]]:
     """Return (file and line, content) of every line that is not blank."""
     content = path.read_bytes()
     try:
-        # "sig": some editors put a mark in front, which would end up in the first label.
+        # "sig": some editors put a byte order mark in front, which would end up in the first label.
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
@@ -45,12 +45,12 @@ def read_lines(path: Path) -> list[tuple[str, str]]:
     lines = enumerate(io.StringIO(text, newline=None), 1)
     found = [(f"{path}, line {k}", line.rstrip("\n")) for k, line in lines if line.strip(" \n")]
     if not found:
-        raise DataError(f"{path} is empty; put a label, a TAB and a text into each line.")
+        raise DataError(f"{path} is empty; write a label, a TAB and a text on each line.")
     return found
 
 
 def read_tsv(path: Path) -> list[Text]:
-    """Read ``label TAB text``; raises DataError that names the first bad line."""
+    """Read lines of ``label TAB text``. Raises DataError, which names the first bad line."""
     return [_parse(where, line) for where, line in read_lines(path)]
 
 
@@ -63,7 +63,7 @@ def _parse(where: str, line: str) -> Text:
 
 
 def check_words(text: str, where: str) -> list[str]:
-    """Return the words of ``text``; raises where there are none."""
+    """Return the words of ``text``. Raises DataError if there are none."""
     found = words(text)
     if not found:
         raise DataError(f"{where} has a text without a word; write one or remove the line.")
@@ -71,7 +71,7 @@ def check_words(text: str, where: str) -> list[str]:
 
 
 def text_schema(train: Sequence[Text], classes: tuple[str, ...], max_length: int) -> Schema:
-    """Return the schema of a whole data set: its words are those of the training part."""
+    """Return the schema of a whole data set; its vocabulary is that of the training part."""
     length = min(max_length, max(len(text.words) for text in train))
     vocabulary = make_vocabulary(text.words for text in train)
     check_vocabulary(vocabulary, train[0].where.rpartition(",")[0])
@@ -79,7 +79,7 @@ def text_schema(train: Sequence[Text], classes: tuple[str, ...], max_length: int
 
 
 def encode(texts: Sequence[Text], schema: Schema, numbers: Mapping[str, int]) -> Examples:
-    """Return the texts as ids; raises where not one word is in the vocabulary."""
+    """Return the texts as token ids. Raises DataError if no word at all is in the vocabulary."""
     if not texts:
         return Examples(np.empty((0, *schema.shape), dtype=np.int32), no_labels())
     ids = word_ids(schema.vocabulary)

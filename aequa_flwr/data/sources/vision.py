@@ -1,6 +1,6 @@
 """MNIST, Fashion-MNIST, SVHN, CIFAR-10 and CIFAR-100, all read by torchvision.
 
-Its checksums guard the pickles of CIFAR: what is not the published file is never unpickled.
+Its checksums guard the pickles of CIFAR: only the published files are ever unpickled.
 """
 
 from collections.abc import Mapping
@@ -62,8 +62,8 @@ trout tulip turtle wardrobe whale willow_tree wolf woman worm
 class _Published:
     """A data set as torchvision's class ``kind`` finds it in ``folder`` below its root.
 
-    ``roots`` are the places below the data directory that may be that root, the one to
-    download into first.
+    ``roots`` are the places below the data directory that may be that root; downloads go to the
+    first.
     """
 
     name: str
@@ -115,7 +115,7 @@ class _Published:
 
         try:
             found = getattr(torchvision.datasets, self.kind)(str(files.root), **self.parts[part])
-        # Whatever its parsers stumble over, from a checksum to a header that makes no sense.
+        # Everything its parsers raise, from a wrong checksum to a header that makes no sense.
         except (RuntimeError, OSError, ValueError, LookupError, AssertionError, EOFError) as error:
             what = ("training", "test")[part]
             raise DataError(
@@ -155,7 +155,7 @@ _MNIST = _Published(
     _UBYTE,
     # The usual constants, from PyTorch's MNIST example: those of the training part.
     Schema("images", (1, 28, 28), _DIGITS, (0.1307,), (0.3081,)),
-    # torchvision prefers the processed files of its own past to the raw ones.
+    # torchvision prefers the processed files of its earlier versions to the raw ones.
     extra=(_WRITERS, "MNIST/processed/*.pt"),
 )
 MNIST = replace(
@@ -167,7 +167,7 @@ FASHION_MNIST = _Published(
     "FashionMNIST",
     "FashionMNIST/raw",
     _UBYTE,
-    # Of the training part, as everywhere.
+    # Those of the training part, as everywhere.
     Schema("images", (1, 28, 28), _FASHION, (0.2860,), (0.3530,)),
     extra=("FashionMNIST/processed/*.pt",),
 ).source()

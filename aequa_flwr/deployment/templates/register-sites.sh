@@ -1,6 +1,6 @@
 #!/bin/sh
-# Registers sites with the SuperLink, by their public keys: those named as arguments, or all.
-# The node id that a site got is kept in registered/NAME; a site that has one is left alone.
+# Registers sites with the SuperLink by their public keys: those named as arguments, or all.
+# The node id of a site is stored in registered/NAME; a site that has one is skipped.
 set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 export FLWR_HOME="$here" FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
@@ -9,7 +9,7 @@ mkdir -p "$here/registered"
 
 register() {
     if [ -e "$here/registered/$1" ]; then
-        echo "$1 is registered already, as node $(cat "$here/registered/$1")."
+        echo "$1 is already registered as node $(cat "$here/registered/$1")."
         return
     fi
     answer=$(flwr supernode register "$sites/$1/$1.pub" @CONNECTION@ --name "$1" --format json 2>&1) || true

@@ -1,15 +1,15 @@
 #!/bin/sh
-# The SuperExec: starts the server's part of each run. aequa-superexec.service runs this too.
+# Starts the SuperExec, which runs the ServerApp. aequa-superexec.service runs this script.
 set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 @ENVIRONMENT@
 needs flower-superexec
 needs aequa
-# Flower would not say which file is to blame.
+# Flower would not say which file is wrong.
 aequa federation check "$here" --starting --connect
 
-# The address must be one that server.pem is for. The secret keeps others, who reach the same port,
-# from taking the server's part of a run.
+# server.pem must be valid for this address. The secret keeps others that can reach the port from
+# running the ServerApp.
 exec flower-superexec \
     --runtime-api-address @LOCAL_ADDRESS@ \
     --root-certificates "$here/ca.crt" \

@@ -1,16 +1,16 @@
 #!/bin/sh
-# The SuperLink: what the sites and the operator connect to. aequa-superlink.service runs this too.
+# Starts the SuperLink, to which sites and the operator connect. aequa-superlink.service runs this.
 set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 @ENVIRONMENT@
 needs flower-superlink
 needs aequa
-# Flower would not say which file is to blame.
+# Flower would not say which file is wrong.
 aequa federation check "$here" --starting
 
-# Which keys are registered, and every message under way, are in the database: with it a restart
-# goes on where it stopped, without it every site has to be registered again.
-# With --isolation process the run is not a child of this process, and survives its restart.
+# The database holds the registered keys and all pending messages. With it, a restart continues
+# where it stopped; without it, every site must be registered again.
+# With --isolation process, the run is not a child of this process and survives its restart.
 exec flower-superlink \
     --host @LISTENS_ON@ --port @PORT@ \
     --ssl-ca-certfile "$here/ca.crt" \

@@ -1,20 +1,20 @@
 #!/bin/sh
-# The SuperNode of @SITE@. aequa-supernode.service runs this too.
+# Starts the SuperNode of @SITE@. aequa-supernode.service runs this script.
 set -eu
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 @ENVIRONMENT@
 needs flower-supernode
 needs aequa
-# Flower would not say which file is to blame.
+# Flower would not say which file is wrong.
 aequa federation check "$here" --starting --connect
 
-# This site's own data, where its rewards go, and the port on which the SuperNode and its training
-# talk to each other.
+# This site's data, the folder for its rewards, and the local port between the SuperNode and its
+# training process.
 data=${AEQUA_DATA:-/srv/aequa/data}
 rewards=${AEQUA_REWARDS:-$state/rewards}
 port=${AEQUA_PORT:-9094}
 if [ ! -e "$data" ]; then
-    echo "$0: there is no $data; set AEQUA_DATA to the folder of this site's data." >&2
+    echo "$0: $data does not exist; set AEQUA_DATA to the folder of this site's data." >&2
     exit 1
 fi
 

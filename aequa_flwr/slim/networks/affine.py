@@ -1,4 +1,4 @@
-"""Convolution and linear layer, at one width or at several at once."""
+"""Convolutions and linear layers, at one width or at several at once."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -34,11 +34,14 @@ class _SlimAffine(SlimLayer):
         self.out_axis = out_axis
 
     def arranged(self, x: Tensor) -> Tensor:
-        """Return inputs or weights as ``apply_affine`` takes them fastest; the full weight is."""
+        """Return inputs or weights in the memory layout that ``apply_affine`` handles fastest.
+
+        The full weight is stored in it.
+        """
         return x
 
     def entering(self, x: Tensor) -> Tensor:
-        """Return what of the inputs is needed."""
+        """Return the part of the inputs that the layer uses."""
         return x
 
     @abstractmethod
@@ -47,19 +50,23 @@ class _SlimAffine(SlimLayer):
 
     @abstractmethod
     def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
-        """Return the gradient of inputs of the size ``inputs`` from that of the output."""
+        """Return the gradient of inputs of size ``inputs`` from that of the output."""
 
     @abstractmethod
     def input_gradients(
         self, totals: Sequence[Tensor], weight: Tensor, stops: Sequence[int], inputs: torch.Size
     ) -> Tensor:
-        """Return the gradient of ``inputs``: up to each stop from the total that goes with it."""
+        """Return the gradient of inputs of size ``inputs``.
+
+        ``totals[k]`` is the output's gradient for the inputs from the previous stop to
+        ``stops[k]``.
+        """
 
     @abstractmethod
     def weight_gradient(
         self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
     ) -> Tensor | None:
-        """Write the gradient of the weight to ``out``, or add it; return the bias's if wanted."""
+        """Write the weight's gradient to ``out``, or add it; return the bias's if ``of_bias``."""
 
     def extents(self, width: float) -> tuple[int, int]:
         """Return (outputs, inputs) at ``width``."""
@@ -72,14 +79,14 @@ class _SlimAffine(SlimLayer):
     def forward(self, x: Tensor, width: float) -> Tensor:
         """Run on the slice of the weight that ``width`` holds."""
         weight, bias = self.weight, self.bias
-        if width < 1.0:  # a slice of all is not free: its gradient is a copy
+        if width < 1.0:  # slicing all of it is not free: the gradient is a copy
             outs, ins = self.extents(width)
             weight, bias = weight[:outs, :ins], None if bias is None else bias[:outs]
             weight = self.arranged(weight)
         return self.apply_affine(self.arranged(self.entering(x)), weight, bias)
 
     def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
-        """Run at all widths for the price of the widest."""
+        """Run at all widths at the cost of the widest."""
         if self.in_axis is None:
             # Each narrow output is the first channels of the wide one.
             return Nested(self(x.tensor, widths[-1]), self.out_axis)
@@ -88,15 +95,15 @@ class _SlimAffine(SlimLayer):
         return outputs
 
     def forward_apart(self, xs: Sequence[Tensor], widths: Sequence[float]) -> tuple[Tensor, ...]:
-        """Run at each width; their gradients of the weight become one."""
+        """Run at each width; the weight gets one gradient for all of them."""
         sizes = [self.extents(width) for width in widths]
         outputs: tuple[Tensor, ...] = Apart.apply(self, sizes, *self._operands(*xs))
         return outputs
 
     def _operands(self, *xs: Tensor) -> tuple[Tensor | None, ...]:
-        """Return weight, bias and inputs, in the precision that autocast wants here.
+        """Return weight, bias and inputs in the precision of autocast.
 
-        Autocast reaches into the forward of a function of ours, and not into its backward.
+        Autocast covers the forward of our autograd functions, but not their backward.
         """
         operands = (self.weight, self.bias, *map(self.entering, xs))
         kind = self.weight.device.type
@@ -117,7 +124,7 @@ class _SlimAffine(SlimLayer):
 class SlimConv2d(_SlimAffine):
     """A convolution whose channels shrink with the width.
 
-    ``slim_in`` False is a network's first layer, whose input channels are data.
+    ``slim_in=False`` is for a network's first layer, whose input channels are data.
     """
 
     def __init__(
@@ -134,42 +141,42 @@ class SlimConv2d(_SlimAffine):
         super().__init__(Axis(in_channels) if slim_in else None, Axis(out_channels))
         reference = nn.Conv2d(in_channels, out_channels, kernel, bias=bias)
         self.kernel, self.stride, self.padding = kernel, stride, padding
-        # Channels last, torch 2.15 gets the gradient of the weight of a strided 1x1 convolution
-        # wrong where there are few channels; leaving out the pixels that a stride leaves out is
-        # the same.
+        # In channels-last layout, torch 2.15 computes a wrong weight gradient for a strided 1x1
+        # convolution with few channels. Dropping the pixels that the stride skips gives the same
+        # result.
         self.thins = kernel == 1 and stride > 1
-        # As it is used: otherwise weight and gradient are turned around in every step.
+        # Stored as it is used: otherwise weight and gradient would be rearranged in every step.
         self.weight = nn.Parameter(self.arranged(reference.weight.detach()))
         self.bias = reference.bias
 
     def entering(self, x: Tensor) -> Tensor:
-        """Leave out the pixels that are never looked at."""
+        """Drop the pixels that the stride skips."""
         if not self.thins:
             return x
         return F.pad(x, (self.padding,) * 4)[:, :, :: self.stride, :: self.stride]
 
     @property
     def _steps(self) -> tuple[int, int]:
-        """Stride and padding on what enters."""
+        """Stride and padding for the inputs that ``entering`` returns."""
         return (1, 0) if self.thins else (self.stride, self.padding)
 
     def arranged(self, x: Tensor) -> Tensor:
         """Return ``x`` with the channels of a pixel side by side in memory (channels last).
 
-        Convolutions and pools of torch are up to three times as fast on such tensors on the CPU.
-        Where there is one channel both orders are the same bytes, and torch takes the slow one
-        unless the strides say otherwise.
+        On the CPU, torch's convolutions and pools are up to three times as fast on such tensors.
+        With one channel, both orders are the same bytes, and torch takes the slow one unless the
+        strides say otherwise.
         """
         if x.shape[1] == 1:
             return x.reshape(x.shape[0], *x.shape[2:], 1).permute(0, 3, 1, 2)
         return x.contiguous(memory_format=torch.channels_last)
 
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Convolve."""
+        """Return the convolution."""
         return F.conv2d(x, weight, bias, *self._steps)
 
     def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
-        """Convolve back."""
+        """Return the gradient of the inputs, by a transposed convolution."""
         stride, padding = self._steps
         result: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
             inputs, weight, self.arranged(gradient), stride=stride, padding=padding
@@ -179,10 +186,10 @@ class SlimConv2d(_SlimAffine):
     def input_gradients(
         self, totals: Sequence[Tensor], weight: Tensor, stops: Sequence[int], inputs: torch.Size
     ) -> Tensor:
-        """Cut where the blocks end in which oneDNN computes, torch's library on a CPU.
+        """Cut at the ends of the blocks in which oneDNN computes, torch's library on the CPU.
 
-        One input of a block costs as much as all, one that is cut costs more, and beyond three
-        blocks at once each is slower (`benchmarks/cut_convolution.py`).
+        One input of a block costs as much as the whole block, and a block that is cut costs more.
+        With more than three blocks at once, each is slower (`benchmarks/cut_convolution.py`).
         """
         count, widest, *rest = inputs
         parts: list[Tensor] = []
@@ -198,7 +205,7 @@ class SlimConv2d(_SlimAffine):
     def weight_gradient(
         self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
     ) -> Tensor | None:
-        """Take them from torch's own backward of a convolution: the bias's comes for nothing."""
+        """Use torch's own backward of a convolution, where the bias's gradient is free."""
         stride, padding = self._steps
         of_weight: Tensor
         bias: Tensor | None
@@ -231,9 +238,9 @@ class SlimConv2d(_SlimAffine):
 class SlimLinear(_SlimAffine):
     """A linear layer whose features shrink with the width.
 
-    ``in_block`` is height x width of the flattened convolution it follows (1 after another
-    linear layer). ``slim_in`` False is a network's first layer, whose features are data,
-    ``slim_out`` False its last, whose outputs are classes.
+    ``in_block`` is height x width of the flattened convolution it follows (1 after another linear
+    layer). ``slim_in=False`` is for a network's first layer, whose features are data, and
+    ``slim_out=False`` for its last, whose outputs are classes.
     """
 
     def __init__(
@@ -253,17 +260,17 @@ class SlimLinear(_SlimAffine):
         self.weight, self.bias = reference.weight, reference.bias
 
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Multiply."""
+        """Return ``x @ weight.T + bias``."""
         return F.linear(x, weight, bias)
 
     def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
-        """Multiply by the weights."""
+        """Return ``gradient @ weight``."""
         return gradient @ weight
 
     def input_gradients(
         self, totals: Sequence[Tensor], weight: Tensor, stops: Sequence[int], inputs: torch.Size
     ) -> Tensor:
-        """Multiply by the weights of each stretch."""
+        """Multiply each stretch by its weights."""
         result = weight.new_empty(inputs)
         for total, (start, stop) in zip(totals, pairwise([0, *stops]), strict=True):
             outs = total.shape[1]
@@ -273,7 +280,7 @@ class SlimLinear(_SlimAffine):
     def weight_gradient(
         self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
     ) -> Tensor | None:
-        """Multiply by the inputs."""
+        """Multiply the gradient by the inputs."""
         torch.addmm(out, gradient.t(), x, beta=float(add), out=out)
         return gradient.sum(dim=0) if of_bias else None
 

@@ -19,8 +19,8 @@ class Cost:
 
 
 def cost_at(network: SlimNetwork, schema: Schema, width: float) -> Cost:
-    """Measure it: torch counts the operations of a real forward, safetensors makes the file."""
-    # Not above: it imports triton, 70 MB of memory in every process that builds a network.
+    """Return the cost of a network at ``width``, measured on a real forward and a saved file."""
+    # Not at the top: it imports triton, 70 MB of memory in every process that builds a network.
     from torch.utils.flop_counter import FlopCounterMode
 
     shape = (1, *schema.shape)
@@ -31,6 +31,6 @@ def cost_at(network: SlimNetwork, schema: Schema, width: float) -> Cost:
     tensors = network.plain_params(network.dump(width), width)
     return Cost(
         parameters=network.num_parameters(width),
-        multiply_adds=int(counter.get_total_flops()) // 2,  # it counts both as operations
+        multiply_adds=int(counter.get_total_flops()) // 2,  # it counts additions too
         file_bytes=len(save(tensors)),
     )

@@ -1,4 +1,4 @@
-"""What every layer of a slimmable network offers, and what it receives."""
+"""The interface of every layer of a slimmable network, and its input."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -12,10 +12,11 @@ from aequa_flwr.slim.networks.plain import PlainLayer
 
 @dataclass(frozen=True)
 class Nested:
-    """The activations of one batch at several widths at once, while they are one tensor.
+    """The activations of one batch at several widths, while they are one tensor.
 
-    It is the widest's, and every narrower one is the prefix of it that ``axis`` gives along
-    dimension 1; None means that all widths see the whole, as they see the network's input.
+    ``tensor`` holds those of the widest width. Each narrower width has the prefix that ``axis``
+    gives along dimension 1. None means that all widths see the whole tensor, as with the network's
+    input.
     """
 
     tensor: Tensor
@@ -36,14 +37,14 @@ class SlimLayer(nn.Module):
 
     @abstractmethod
     def forward(self, x: Tensor, width: float) -> Tensor:
-        """Run at ``width`` on sliced views; the compute really shrinks."""
+        """Run at ``width`` on sliced views, so that a narrow width really computes less."""
 
     def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
-        """Run at all ``widths`` (ascending) at once; equals one forward for each."""
+        """Run at all ``widths`` (ascending) at once; equals one forward for each width."""
         return self.forward_apart(x.split(widths), widths)
 
     def forward_apart(self, xs: Sequence[Tensor], widths: Sequence[float]) -> tuple[Tensor, ...]:
-        """Run at each of ``widths`` (ascending) on inputs of its own."""
+        """Run at each of ``widths`` (ascending), each on its own input."""
         return tuple(self(x, width) for x, width in zip(xs, widths, strict=True))
 
     @property
@@ -53,8 +54,8 @@ class SlimLayer(nn.Module):
 
     @abstractmethod
     def plain(self, width: float) -> PlainLayer:
-        """Return the ordinary torch layer that this one is at ``width``."""
+        """Return the plain torch layer that equals this one at ``width``."""
 
     def plain_params(self, sub_params: Params, width: float) -> dict[str, NDArray]:
-        """Return the tensors of that layer, from those of the sub-network of ``width``."""
+        """Return the tensors of the plain layer, from those of the sub-network of ``width``."""
         return dict(sub_params)

@@ -15,7 +15,7 @@ from aequa_flwr.slim.networks.plain import PlainLayer
 
 # The widths of a network with BatchNorm (paper, appendix B): 0.25, 0.30, ..., 1.00.
 BN_WIDTHS = tuple(step / 20 for step in range(5, 21))
-# The torch layers that treat each channel alone and hold nothing.
+# The torch layers that treat each channel alone and have no parameters.
 CHANNELWISE = (
     *("ReLU", "GELU", "Tanh", "Sigmoid", "Flatten"),
     *("MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d"),
@@ -28,7 +28,7 @@ class Channelwise(SlimLayer):
     def __init__(self, kind: str, **arguments: int) -> None:
         super().__init__()
         if kind not in CHANNELWISE:
-            raise ValueError(f"{kind!r} is not channelwise; there are {', '.join(CHANNELWISE)}")
+            raise ValueError(f"{kind!r} is not channelwise; use {', '.join(CHANNELWISE)}")
         self.description = PlainLayer(kind, arguments)
         self.layer = self.description.build()
 
@@ -38,7 +38,7 @@ class Channelwise(SlimLayer):
         return result
 
     def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
-        """Apply the layer once; what was shared stays shared."""
+        """Apply the layer once; the result stays nested."""
         result: Tensor = self.layer(x.tensor)
         if x.axis is None:
             return Nested(result, None)
@@ -48,21 +48,21 @@ class Channelwise(SlimLayer):
 
     @property
     def layouts(self) -> dict[str, Layout]:
-        """No parameters."""
+        """Empty: the layer has no parameters."""
         return {}
 
     def plain(self, width: float) -> PlainLayer:
-        """Return itself."""
+        """Return the torch layer, which is the same at every width."""
         return self.description
 
 
 class SlimBatchNorm2d(SlimLayer):
     """Switchable BatchNorm: each of some ``widths`` has its own statistics and affine terms.
 
-    Channels have another distribution at every width, so one set would fit none (Yu et al.,
-    Slimmable Neural Networks, 2019). Tensors are (rows, channels), one row for each of
-    ``widths``; a width between two of them uses the lower one's row. In training mode a forward
-    updates the row of its width.
+    The distribution of a channel depends on the width, so one set would fit none (Yu et al.,
+    Slimmable Neural Networks, 2019). Tensors are (rows, channels), one row for each of ``widths``.
+    A width between two of them uses the row of the lower one. In training mode a forward updates
+    the row of its width.
     """
 
     running_mean: Tensor
@@ -102,7 +102,7 @@ class SlimBatchNorm2d(SlimLayer):
         return PlainLayer("BatchNorm2d", {"num_features": self.axis.extent(width)})
 
     def plain_params(self, sub_params: Params, width: float) -> dict[str, NDArray]:
-        """Return the one row of this width: the widest that a sub-network holds."""
+        """Return the row of this width: the last one that its sub-network holds."""
         return {name: value[-1].copy() for name, value in sub_params.items()}
 
 
@@ -143,7 +143,7 @@ class Composite(SlimLayer):
 
 
 class SlimResidual(Composite):
-    """The sum of two branches, for example two networks; an empty one is the input itself."""
+    """The sum of two branches, for example two networks; an empty one is the identity."""
 
     def __init__(self, main: SlimLayer, shortcut: SlimLayer) -> None:
         super().__init__()

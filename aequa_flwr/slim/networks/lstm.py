@@ -11,15 +11,16 @@ from aequa_flwr.slim.networks.recurrent import SlimLSTM
 def lstm(schema: Schema, *, embedding_size: int = 300, hidden_size: int = 256) -> SlimNetwork:
     """Build an embedding, one LSTM and three linear layers; the embedding is not slimmed.
 
-    The paper states an embedding of 300 and 6.1461 M parameters, no other size. 256 hidden units
-    and linear layers of 128 and 64 give 6,096,869 with SST's 18,278 words. It is silent on the
-    rest: the mean over the states, an embedding of standard deviation 0.3 and Kaiming's initial
-    weights learned SST fastest in short trials; the last state lagged behind, and an embedding of
-    torch's standard deviation 1 fitted the training sentences and not the test's.
+    The paper states an embedding of 300 and 6.1461 M parameters, but no other size. 256 hidden
+    units and linear layers of 128 and 64 give 6,096,869 with SST's 18,278 words. The paper does not
+    state the rest. The mean over the states, an embedding of standard deviation 0.3 and Kaiming's
+    initial weights learned SST fastest in short trials. The last state lagged behind, and an
+    embedding of torch's standard deviation 1 fitted the training sentences but not the test
+    sentences.
     """
     if schema.kind != "tokens":
         raise NetworkError(
-            "The network lstm takes text, and the examples are "
+            "The network lstm takes text, but the examples are "
             f"{schema.kind}; choose another with --network."
         )
     half, quarter = hidden_size // 2, hidden_size // 4

@@ -1,4 +1,4 @@
-"""A network for rows of numbers; the paper has none, tables of a bank or a lab need one."""
+"""A network for rows of numbers, such as tables of a bank or a lab; the paper has none."""
 
 import math
 

@@ -1,7 +1,7 @@
 """A layer's weight used at several widths at once, as one node of autograd's graph.
 
-Left to autograd, every slice of a weight costs a gradient of full size filled with zeros, and
-another pass to add it up, which slowed a step of the larger CNN by several per cent.
+With plain autograd, every slice of a weight costs a gradient of full size filled with zeros, and
+another pass to add it up. That slowed a step of the larger CNN by several per cent.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,27 @@ class Affine(Protocol):
     """A sum over inputs, weight (out, in, ...) times input (n, in, ...), as torch computes it."""
 
     def arranged(self, x: Tensor) -> Tensor:
-        """Return inputs or weights as the other two take them fastest."""
+        """Return inputs or weights in the memory layout that the others handle fastest."""
 
     def apply_affine(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Return the outputs (n, out, ...)."""
 
     def input_gradient(self, gradient: Tensor, weight: Tensor, inputs: torch.Size) -> Tensor:
-        """Return the gradient of inputs of the size ``inputs`` from that of the output."""
+        """Return the gradient of inputs of size ``inputs`` from that of the output."""
 
     def input_gradients(
         self, totals: Sequence[Tensor], weight: Tensor, stops: Sequence[int], inputs: torch.Size
     ) -> Tensor:
-        """Return the gradient of ``inputs``: up to each stop from the total that goes with it."""
+        """Return the gradient of inputs of size ``inputs``.
+
+        ``totals[k]`` is the output's gradient for the inputs from the previous stop to
+        ``stops[k]``.
+        """
 
     def weight_gradient(
         self, gradient: Tensor, x: Tensor, out: Tensor, *, add: bool, of_bias: bool
     ) -> Tensor | None:
-        """Write the gradient of the weight to ``out``, or add it; return the bias's if wanted."""
+        """Write the weight's gradient to ``out``, or add it; return the bias's if ``of_bias``."""
 
 
 # (outputs, inputs) of each width, ascending.
@@ -41,7 +45,7 @@ Sizes = Sequence[tuple[int, int]]
 
 
 class SplitSum(Function):
-    """All widths of a layer whose inputs are prefixes of one tensor, for the price of the widest.
+    """All widths of a layer whose inputs are prefixes of one tensor, at the cost of the widest.
 
     The wide sum is cut at each width's inputs: a narrow output is the head of a partial sum.
     """
@@ -80,7 +84,7 @@ class SplitSum(Function):
         totals: list[Tensor] = []
         waiting = list(zip(ctx.sizes, gradients, strict=True))
         for k in reversed(range(len(ctx.stops))):
-            # What every width sees that has these inputs.
+            # The sum over all widths that have these inputs.
             total = totals[0] if totals else None
             while waiting and waiting[-1][0][1] == ctx.stops[k]:
                 (outs, _), gradient = waiting.pop()
@@ -88,7 +92,7 @@ class SplitSum(Function):
             assert total is not None
             totals.insert(0, total)
             start, stop = ctx.stops[k - 1] if k else 0, ctx.stops[k]
-            # The first inputs are everybody's, and so is the bias.
+            # All widths have the first inputs, and the bias.
             of_bias = ctx.layer.weight_gradient(
                 total,
                 parts[k],
@@ -101,7 +105,7 @@ class SplitSum(Function):
 
 
 class Apart(Function):
-    """All widths of a layer on inputs of their own; their gradients of the weight become one."""
+    """All widths of a layer, each on its own input; the weight gets one gradient for all."""
 
     @staticmethod
     def forward(
@@ -145,7 +149,7 @@ class Apart(Function):
 
 
 def _finished(total: Tensor, outs: int, bias: Tensor | None, *, last: bool) -> Tensor:
-    """Return the first ``outs`` of a partial sum with the bias; the last may be changed."""
+    """Return the first ``outs`` channels of a partial sum plus the bias; ``last``: in place."""
     head = total[:, :outs]
     if bias is None:
         return head if last else head.clone()
@@ -156,7 +160,7 @@ def _finished(total: Tensor, outs: int, bias: Tensor | None, *, last: bool) -> T
 def _with_added(total: Tensor, gradient: Tensor, outs: int) -> Tensor:
     """Return ``total`` with ``gradient`` added to its first ``outs`` channels.
 
-    In one pass, into memory of its own: a gradient that came in is not ours to change.
+    In one pass, into new memory: an incoming gradient must not be changed.
     """
     result = torch.empty_like(total)
     torch.add(total[:, :outs], gradient, out=result[:, :outs])
@@ -165,13 +169,13 @@ def _with_added(total: Tensor, gradient: Tensor, outs: int) -> Tensor:
 
 
 def _unfilled(weight: Tensor, outs: int, ins: int) -> Tensor:
-    """Return a gradient of ``weight`` of which the prefix ``outs`` x ``ins`` is to be filled."""
+    """Return memory for the gradient of ``weight``, 0 outside the prefix ``outs`` x ``ins``."""
     whole = weight.shape[:2] == (outs, ins)
     return torch.empty_like(weight) if whole else torch.zeros_like(weight)
 
 
 def _padded(part: Tensor | None, weight: Tensor) -> Tensor | None:
-    """Return the gradient of the bias beside ``weight`` of which ``part`` is the head."""
+    """Return the gradient of the whole bias; ``part`` is its head, and the rest is 0."""
     if part is None or len(part) == len(weight):
         return part
     result = part.new_zeros(len(weight))

@@ -1,4 +1,4 @@
-"""A slimmable network: slim layers in a row, and everything a run asks of them."""
+"""A slimmable network: slim layers in sequence, and everything a run needs of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -26,7 +26,7 @@ from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.layers import Composite
 from aequa_flwr.slim.networks.plain import PlainLayer
 
-# None is the whole tensor: to slice it takes longer than to copy a small one.
+# None is the whole tensor: slicing takes longer than copying a small one.
 _Prefixes = list[tuple[str, Tensor, tuple[slice, ...] | None]]
 
 
@@ -37,8 +37,8 @@ class NetworkError(UserError):
 class SlimNetwork(Composite):
     """Named slim layers applied one after the other; a network is a layer, so networks nest.
 
-    Its tensors keep their full shape for the whole run; a participant of a smaller width uses
-    and touches only the prefix of each. Without layers it is the identity.
+    Its tensors keep their full shape for the whole run. A participant with a smaller width uses and
+    changes only the prefix of each. Without layers it is the identity.
     """
 
     def __init__(self, layers: Mapping[str, SlimLayer]) -> None:
@@ -49,7 +49,7 @@ class SlimNetwork(Composite):
 
     @property
     def parts(self) -> Mapping[str, SlimLayer]:
-        """The layers in their order."""
+        """The layers by name, in their order."""
         return self._layers
 
     def forward(self, x: Tensor, width: float = 1.0) -> Tensor:
@@ -67,14 +67,14 @@ class SlimNetwork(Composite):
         return together
 
     def forward_apart(self, xs: Sequence[Tensor], widths: Sequence[float]) -> tuple[Tensor, ...]:
-        """Run each width on inputs of its own."""
+        """Run each width on its own input."""
         return _run_apart(self._layers.values(), tuple(xs), widths)
 
     def forward_nested(self, x: Tensor, widths: Sequence[float]) -> tuple[Tensor, ...]:
         """Return the logits at each of ``widths`` (ascending): the one-pass sandwich.
 
-        Equal to one forward for each width; the first two layers with weights are paid once, and
-        so is a sub-network that several widths have (BatchNorm then counts the batch once).
+        Equal to one forward for each width. The first two layers with weights are computed once. So
+        is a sub-network that several widths share (BatchNorm then counts the batch once).
         """
         networks = [self._same(width) for width in widths]
         distinct = [widths[k] for k, own in enumerate(networks) if own not in networks[:k]]
@@ -84,7 +84,7 @@ class SlimNetwork(Composite):
         return tuple(known[own] for own in networks)
 
     def _same(self, width: float) -> tuple[int, ...]:
-        """Return what two widths have in common if, and only if, they are the same sub-network."""
+        """Return a key that is equal for two widths exactly if they give the same sub-network."""
         fulls, bn_widths = self._sizes
         bn_row = () if bn_widths is None else (BnRows(bn_widths).extent(width),)
         return *bn_row, *(channels(width, full) for full in fulls)
@@ -98,9 +98,9 @@ class SlimNetwork(Composite):
     def ladder(self, p_min: float, p_max: float, *, most: int = 64) -> tuple[float, ...]:
         """Return the ladder of rewards: every distinct sub-network of [p_min, p_max].
 
-        A network with hundreds of units has hundreds: ``most`` of them, evenly thinned out, are
-        measured. With BatchNorm only the widths that have statistics of their own. Raises
-        NetworkError where there is none.
+        A network with hundreds of units has hundreds of them. They are thinned out evenly to
+        ``most``. With BatchNorm, only the widths with their own statistics count. Raises
+        NetworkError if there is none.
         """
         layouts = self.layouts
         bn_widths = bn_widths_of(layouts)
@@ -126,18 +126,18 @@ class SlimNetwork(Composite):
 
     @cached_property
     def trainable(self) -> tuple[nn.Parameter, ...]:
-        """What training moves, in a fixed order; found once, as the prefixes are."""
+        """The parameters that training changes, in a fixed order; cached, as the prefixes are."""
         return tuple(self.parameters())
 
     def draw(
         self, rng: np.random.Generator, p_min: float, width: float, count: int
     ) -> npt.NDArray[np.float64]:
-        """Return ``count`` random widths of training from ``p_min`` to ``width``.
+        """Return ``count`` random widths to train at, from ``p_min`` to ``width``.
 
-        With BatchNorm they are among its widths. Otherwise they are drawn from the interval, which
-        begins where the sub-network of p_min does: where p_min gives a layer a whole number of
-        channels, it is the upper end of the widths of its sub-network, and a draw from
-        [p_min, width] would meet it with probability 0.
+        With BatchNorm they are among its widths. Otherwise they are drawn from the interval that
+        begins where the sub-network of p_min does. If p_min gives a layer a whole number of
+        channels, p_min is the upper end of the widths of its sub-network. A draw from [p_min,
+        width] would then meet this sub-network with probability 0.
         """
         layouts = self.layouts
         bn_widths = bn_widths_of(layouts)
@@ -146,19 +146,19 @@ class SlimNetwork(Composite):
         return rng.uniform(widest_below(layouts, p_min), width, size=count)
 
     def plain(self, width: float) -> PlainLayer:
-        """Describe the ordinary network that this one is at ``width``."""
+        """Describe the plain network that equals this one at ``width``."""
         return PlainLayer(
             "Sequential",
             children=tuple((name, layer.plain(width)) for name, layer in self._layers.items()),
         )
 
     def num_parameters(self, width: float = 1.0) -> int:
-        """Return the number of parameters of the ordinary network of ``width``."""
+        """Return the number of parameters of the plain network of ``width``."""
         with torch.device("meta"):  # nothing is allocated or drawn
             return sum(value.numel() for value in self.plain(width).build().parameters())
 
     def load(self, sub_params: Params, width: float = 1.0) -> None:
-        """Copy tensors of ``width`` into the prefixes in place; the rest stays as it is."""
+        """Copy the tensors of a sub-network of ``width`` into the prefixes, in place."""
         with torch.no_grad():
             for name, tensor, held in self._prefixes_of(width):
                 inside = tensor if held is None else tensor[held]
@@ -174,8 +174,8 @@ class SlimNetwork(Composite):
     def _prefixes_of(self, width: float) -> _Prefixes:
         """Return each tensor with its name and the prefix that a sub-network of ``width`` holds.
 
-        Kept for the width that was asked for last: thousands of participants are loaded and
-        dumped one after the other, and walking all layers takes as long as a step of training.
+        The result is cached for the last width. Thousands of participants are loaded and dumped one
+        after the other, and walking all layers takes as long as a step of training.
         """
         if self._prefixes is None or self._prefixes[0] != width:
             found: _Prefixes = []
@@ -187,7 +187,7 @@ class SlimNetwork(Composite):
         return self._prefixes[1]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Move or convert all tensors: what is kept of the old ones is forgotten."""
+        """Move or convert all tensors, and clear what is cached about the old ones."""
         self._prefixes = None
         self.__dict__.pop("trainable", None)
         moved: Self = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
@@ -204,7 +204,7 @@ def _run_apart(
     layers: Iterable[SlimLayer], xs: tuple[Tensor, ...], widths: Sequence[float]
 ) -> tuple[Tensor, ...]:
     if not torch.is_grad_enabled():
-        # Where many widths are measured: the activations of one at a time.
+        # When many widths are measured, only the activations of one are in memory at a time.
         layers = list(layers)
         return tuple(_run(layers, x, width) for x, width in zip(xs, widths, strict=True))
     for layer in layers:

@@ -1,4 +1,4 @@
-"""Ordinary torch layers described as data: what a reward is made of and its card says.
+"""Plain torch layers described as data: what a reward consists of and its card lists.
 
 A description is JSON, so that a reward is rebuilt without unpickling anything.
 """
@@ -16,7 +16,7 @@ from aequa_flwr.slim import Params
 
 
 class Residual(nn.Module):
-    """The sum of two branches; an empty shortcut is the input itself."""
+    """The sum of two branches; an empty shortcut is the identity."""
 
     def __init__(self, main: nn.Module, shortcut: nn.Module) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class MeanState(nn.Module):
         self.embedding, self.lstm = embedding, lstm
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Read each text to its end."""
+        """Return the mean state of each text, without its padding."""
         lengths = (tokens != 0).sum(dim=1).clamp(min=1).cpu()
         packed = pack_padded_sequence(
             self.embedding(tokens), lengths, batch_first=True, enforce_sorted=False
@@ -49,8 +49,8 @@ class MeanState(nn.Module):
         return mean
 
 
-# Only these can be named by a card. A card is input from outside: `getattr(nn, anything)` on
-# it would be an open door.
+# A card can name only these. It is untrusted input: with `getattr(nn, name)` it could build
+# anything.
 _KINDS: Mapping[str, type[nn.Module]] = {
     "AdaptiveAvgPool2d": nn.AdaptiveAvgPool2d,
     "AvgPool2d": nn.AvgPool2d,
@@ -69,22 +69,22 @@ _KINDS: Mapping[str, type[nn.Module]] = {
     "Sigmoid": nn.Sigmoid,
     "Tanh": nn.Tanh,
 }
-# torch wants this beside BatchNorm's statistics and uses it only in training.
+# torch expects this beside BatchNorm's statistics and uses it only in training.
 _COUNTER = ".num_batches_tracked"
 
 
 @dataclass(frozen=True)
 class PlainLayer:
-    """The name of a torch.nn class, its whole or boolean arguments, and the layers inside it."""
+    """The name of a torch.nn class, its integer or boolean arguments, and the layers inside it."""
 
     kind: str
     arguments: Mapping[str, int] = field(default_factory=dict)
     children: tuple[tuple[str, "PlainLayer"], ...] = ()
 
     def build(self) -> nn.Module:
-        """Return the layer; raises ValueError for a kind or argument that is not ours."""
+        """Return the torch layer. Raises ValueError for an unknown kind or a wrong argument."""
         if self.kind not in _KINDS:
-            raise ValueError(f"unknown layer {self.kind!r}; known are {', '.join(sorted(_KINDS))}")
+            raise ValueError(f"unknown layer {self.kind!r}; use {', '.join(sorted(_KINDS))}")
         children = OrderedDict((name, layer.build()) for name, layer in self.children)
         try:
             if self.kind == "Sequential":
@@ -94,7 +94,7 @@ class PlainLayer:
             raise ValueError(f"{self.kind} cannot be built: {error}") from error
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the description as JSON values."""
         content: dict[str, Any] = {"kind": self.kind}
         if self.arguments:
             content["arguments"] = dict(self.arguments)
@@ -104,7 +104,10 @@ class PlainLayer:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read it back; raises ValueError, KeyError, TypeError or AttributeError for no layer."""
+        """Return the layer that ``to_json`` described.
+
+        Raises ValueError, KeyError, TypeError or AttributeError for anything else.
+        """
         children = tuple(
             (str(child["name"]), cls.from_json(child)) for child in content.get("layers", ())
         )
@@ -117,9 +120,9 @@ class PlainLayer:
 def build_plain(layer: PlainLayer, params: Params) -> nn.Module:
     """Return the module that ``layer`` describes, holding ``params``, ready for inference.
 
-    Raises ValueError where the tensors do not fit the layers.
+    Raises ValueError if the tensors do not fit the layers.
     """
-    # Without memory: a card may claim any size, and only that of its tensors is ever needed.
+    # Without memory: a card may claim any size, but only that of its tensors is ever needed.
     with torch.device("meta"):
         module = layer.build()
     state = {name: torch.from_numpy(value.copy()) for name, value in params.items()}

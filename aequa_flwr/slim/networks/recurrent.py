@@ -12,7 +12,7 @@ from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.plain import PlainLayer
 
 _GATES = 4
-# Ours, and where torch's own modules keep the same numbers.
+# Our names, and where torch's own modules keep the same numbers.
 _PLAIN_NAMES = {
     "weight_ih": "lstm.weight_ih_l0",
     "weight_hh": "lstm.weight_hh_l0",
@@ -24,12 +24,12 @@ _PLAIN_NAMES = {
 class SlimLSTM(SlimLayer):
     """Tokens (n, length) to the mean of the LSTM's states over each text (n, hidden).
 
-    The hidden units shrink with the width, the embedding does not. torch stacks the four gates
-    in one axis, of which a prefix would be one gate's units and none of another's; here the
-    gates have an axis of their own. The steps are written out: the input's part of all of them
-    is computed once for all widths and once for each different word of a batch, and on the CPU
-    forward and backward take a third of torch's own packed LSTM (benchmarks/recurrent.py).
-    ``embedding_std`` is that of its initial values.
+    The hidden units shrink with the width, the embedding does not. torch stacks the four gates in
+    one axis, whose prefix would hold the units of one gate and none of another. So the gates have
+    their own axis here. The steps are written out, and the input's part of all steps is computed
+    once for all widths and once for each different word of a batch. On the CPU, forward and
+    backward take a third of the time of torch's own packed LSTM (benchmarks/recurrent.py).
+    ``embedding_std`` is the standard deviation of the embedding's initial values.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class SlimLSTM(SlimLayer):
             self.register_parameter(name, nn.Parameter(by_gate.clone()))
 
     def forward(self, x: Tensor, width: float) -> Tensor:
-        """Read each text to its end at ``width``."""
+        """Return the mean state of each text at ``width``."""
         packed = _pack(x)
         return self._read(packed, self._project(packed, width), width)
 
     def forward_joint(self, x: Nested, widths: Sequence[float]) -> Together:
-        """Look up and project the tokens once; the steps see different states and run apart."""
+        """Look up and project the tokens once; the steps run apart, as their states differ."""
         packed = _pack(x.tensor)
         wide = self._project(packed, widths[-1])
         return tuple(
@@ -74,8 +74,8 @@ class SlimLSTM(SlimLayer):
         counts = packed.batch_sizes.tolist()
         hidden = cell = total = inputs.new_zeros(counts[0], size)
         means: list[Tensor] = []
-        # Split once: the gradient of a slice is as large as what it was cut from, and there would
-        # be one for every step. For the same reason sums run along, instead of padded states.
+        # Split once: the gradient of a slice is as large as the whole tensor, and there would be
+        # one for every step. For the same reason there are running sums instead of padded states.
         for step, now in enumerate(torch.split(inputs, counts)):
             count = len(now)
             if count < len(hidden):
@@ -91,7 +91,7 @@ class SlimLSTM(SlimLayer):
         return torch.cat(means[::-1])[packed.unsorted_indices]
 
     def _flat(self, name: str, size: int, inputs: int | None = None) -> Tensor:
-        """Return the first units of each gate, gates stacked as torch does."""
+        """Return the first units of each gate, with the gates stacked as in torch."""
         by_gate: Tensor = getattr(self, name)
         part = by_gate[:, :size] if inputs is None else by_gate[:, :size, :inputs]
         return part.reshape(_GATES * size, *part.shape[2:])
@@ -129,6 +129,6 @@ class SlimLSTM(SlimLayer):
 
 
 def _pack(tokens: Tensor) -> PackedSequence:
-    """Drop the padding at the ends; a text of nothing else keeps one padding token."""
+    """Pack the texts without their padding; a text of nothing else keeps one padding token."""
     lengths = (tokens != 0).sum(dim=1).clamp(min=1).cpu()
     return pack_padded_sequence(tokens, lengths, batch_first=True, enforce_sorted=False)

@@ -1,6 +1,7 @@
-"""Networks by name, the user's own too."""
+"""Networks by name, including user-defined ones."""
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 
 import torch
 
@@ -25,8 +26,8 @@ BUILDERS: Mapping[str, Builder] = {
     "mlp": mlp,
 }
 
-# The data that the paper uses each for; SST's sentences have 19 words on average. The table for
-# mlp, which is ours, has as many columns as any.
+# The data that the paper uses each network for; SST's sentences have 19 words on average. mlp is
+# not the paper's: its number of columns is only an example.
 HOMES: Mapping[str, Schema] = {
     "cnn": Schema.numbered("images", (1, 28, 28), 10),
     "small-cnn": Schema.numbered("images", (1, 8, 8), 10),
@@ -41,18 +42,17 @@ HOMES: Mapping[str, Schema] = {
 def build_network(
     network: str | Builder | SlimNetwork, schema: Schema, *, init_seed: int = 0
 ) -> SlimNetwork:
-    """Build a network with torch's default initial weights drawn from ``init_seed``.
+    """Return a network whose initial weights are drawn from ``init_seed``.
 
-    ``network`` is a name; with a colon it is that of the user's own builder,
-    ``package.module:function``. A builder or a network itself will do, too; a network keeps the
-    weights it has. What is not ours is checked before it is used. torch's global random state is
-    left as it was. Raises NetworkError in one sentence.
+    ``network`` is a name of `BUILDERS`, a user-defined builder as ``package.module:function``, a
+    builder itself, or a network, which is copied with its weights. User-defined networks are
+    checked first. torch's global random state is left as it was. Raises NetworkError.
     """
     name = network_name(network)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(init_seed)
         if isinstance(network, SlimNetwork):
-            return check_network(name, lambda _schema: network, schema)
+            return check_network(name, lambda _schema: deepcopy(network), schema)
         if not isinstance(network, str):
             return check_network(name, network, schema)
         if ":" in name:
@@ -66,17 +66,20 @@ def build_network(
 
 
 def usual_network(schema: Schema) -> str:
-    """Return the name of the network that suits data which come without one."""
+    """Return the name of the default network for data of this schema."""
     if schema.kind == "tokens":
         return "lstm"
     if schema.kind == "numbers" and len(schema.shape) == 1:
         return "mlp"
-    # Five layers of the large one would leave nothing of an image of a few pixels.
+    # The 5x5 filters of cnn would see most of an image of a few pixels.
     return "small-cnn" if min(schema.shape[-2:]) < 16 else "cnn"
 
 
 def network_name(network: str | Builder | SlimNetwork) -> str:
-    """Return what a record calls a network; a builder can be imported by it, a network cannot."""
+    """Return the name of a network in the record.
+
+    A builder can be imported by its name, a network cannot.
+    """
     if isinstance(network, str):
         return network
     if isinstance(network, SlimNetwork):

@@ -1,4 +1,4 @@
-"""A user's own network: its builder imported, and what it builds put to the test."""
+"""User-defined networks: import the builder, and check what it builds."""
 
 from collections.abc import Callable
 
@@ -17,13 +17,13 @@ _BATCH = 3
 
 
 def import_builder(name: str) -> Callable[[Schema], object]:
-    """Return the function of ``package.module:function``; raises NetworkError."""
+    """Import and return the function ``package.module:function``. Raises NetworkError."""
     try:
         builder = import_named(name)
     except CannotImportError as error:
         raise NetworkError(
             f"The network {name} cannot be imported ({error}); it must be module:function of a "
-            "package that is installed on every machine, or lies where the run is started."
+            "package that is installed on every machine, or is where the run is started."
         ) from error
     if not callable(builder):
         raise NetworkError(f"The network {name} is not a function that takes a schema.")
@@ -32,10 +32,10 @@ def import_builder(name: str) -> Callable[[Schema], object]:
 
 
 def check_network(name: str, builder: Callable[[Schema], object], schema: Schema) -> SlimNetwork:
-    """Build the network and return it if it can be slimmed; raises NetworkError that says why.
+    """Build the network and return it if it can be slimmed. Raises NetworkError with the reason.
 
-    At three widths its logits must equal those of the ordinary network made from its
-    sub-network: if slicing were wrong anywhere, rewards would not be what was measured.
+    At three widths, its logits must equal those of the plain network made from its sub-network. If
+    slicing were wrong anywhere, a reward would not be the model that was measured.
     """
     try:
         network = builder(schema)
@@ -56,7 +56,7 @@ def check_network(name: str, builder: Callable[[Schema], object], schema: Schema
             _check_width(name, network, schema, width)
     except NetworkError:
         raise
-    except Exception as error:  # a layer of the user's, or layers that do not fit each other
+    except Exception as error:  # a user-defined layer, or layers that do not fit each other
         reason = " ".join(str(error).split())[:300]
         where = _failing_layer(network, schema)
         raise NetworkError(f"The network {name} cannot be slimmed{where}: {reason}.") from error
@@ -86,7 +86,7 @@ def _check_layouts(name: str, network: SlimNetwork) -> None:
     bn_rows = {layout[0] for layout in network.layouts.values() if isinstance(layout[0], BnRows)}
     if len(bn_rows) > 1:
         raise NetworkError(
-            f"The network {name} has BatchNorm of different widths; use the same for all."
+            f"The network {name} has BatchNorm of different widths; use the same widths for all."
         )
     if network.num_parameters(_WIDTHS[0]) == network.num_parameters():
         raise NetworkError(f"The network {name} has nothing that shrinks with the width.")
@@ -109,11 +109,11 @@ def _check_width(name: str, network: SlimNetwork, schema: Schema, width: float) 
             )
         plain = build_plain(network.plain(width), network.plain_params(sub_params, width))(x)
         nested = network.forward_nested(x, (width, 1.0))[0]
-    for other, what in ((plain, "the ordinary network"), (nested, "the one-pass form")):
+    for other, what in ((plain, "the plain network"), (nested, "the one-pass form")):
         if not torch.allclose(logits, other, rtol=1e-4, atol=1e-5):
             raise NetworkError(
                 f"The network {name} cannot be slimmed: at width {width:g} {what} of its "
-                "sub-network gives other logits."
+                "sub-network gives different logits."
             )
 
 

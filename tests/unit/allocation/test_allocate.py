@@ -182,3 +182,23 @@ def test_bad_input_is_refused_with_a_sentence(change: dict[str, Any], sentence: 
     arguments: dict[str, Any] = {"contributions": [0.5], "levels": [0.6, 0.7], **change}
     with pytest.raises(ValueError, match=f"^{sentence}"):
         allocate(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("contributions", "levels"), [([60, 70], [0.5, 0.7]), ([0.6, 0.2], [50, 70]), ([60], [0.7])]
+)
+def test_percent_beside_fractions_are_refused(
+    contributions: list[float], levels: list[float]
+) -> None:
+    with pytest.raises(ValueError, match="give both in the same unit"):
+        allocate(contributions, levels)
+
+
+@pytest.mark.parametrize(
+    ("contributions", "levels"),
+    [([60, 70], [50, 70]), ([0.6, 0.2], [0.5, 0.7]), ([1.2, 0.3], [0.5]), ([-3, 2], [0.1, 0.9])],
+)
+def test_one_unit_is_accepted_whatever_it_is(
+    contributions: list[float], levels: list[float]
+) -> None:
+    assert len(allocate(contributions, levels).index) == len(contributions)

@@ -16,7 +16,7 @@ def test_data_says_what_is_there_and_writes_the_schema_once(
     schema = tmp_path / "federation.json"
     code, out, _ = run_main(capsys, *arguments, "--schema", str(schema))
     assert code == 0
-    assert "Texts of up to 2 words; 3 words are known." in out
+    assert "Texts have up to 2 words; the vocabulary has 3 words." in out
     assert load_schema(schema).classes == ("no", "yes")
     code, _, err = run_main(capsys, *arguments, "--schema", str(schema))
     assert code == 1
@@ -31,7 +31,7 @@ def test_data_says_what_is_there_and_writes_the_schema_once(
     (tmp_path / "file").write_text("", encoding="utf-8")
     code, out, _ = run_main(capsys, *odd, "--cache-dir", str(tmp_path / "file"))
     assert code == 0
-    assert "is kept in" not in out
+    assert "prepared data is in" not in out
     (tmp_path / "none").mkdir()
     pictures = ("data", "--dataset", "images", "--data-dir", str(tmp_path / "none"))
     code, _, err = run_main(capsys, *pictures)

@@ -15,4 +15,4 @@ def test_doctor_speaks_in_sentences(capsys: pytest.CaptureFixture[str], tmp_path
     code, out, _ = run_main(capsys, "doctor", "--data-dir", str(tmp_path))
     assert code == 1
     assert "WRONG" in out
-    assert "holds none of the data sets" in out
+    assert "has no data set that aequa knows" in out

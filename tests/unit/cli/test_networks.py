@@ -29,7 +29,7 @@ def test_networks_are_listed_with_what_each_width_costs(
         (("cnn", "--classes", "1"), "use at least 2"),
         (("lstm", "--words", "0"), "use at least 1"),
         (("cnn", "--words", "9"), "takes images"),
-        (("cnn", "--words", "9", "--shape", "3"), "--shape and --words exclude each other"),
+        (("cnn", "--words", "9", "--shape", "3"), "--shape and --words cannot be given together"),
     ],
 )
 def test_networks_refuses_in_a_sentence(

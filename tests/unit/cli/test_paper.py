@@ -23,7 +23,7 @@ def test_at_once() -> None:
     assert choose_at_once("3") == 3
     assert 1 <= choose_at_once("auto") <= count_cores()
     for text in ("0", "-1", "two", "1.5", ""):
-        with pytest.raises(UsageError, match="use a number from 1 on, or auto"):
+        with pytest.raises(UsageError, match="use a number of at least 1, or auto"):
             choose_at_once(text)
 
 
@@ -64,10 +64,10 @@ def test_a_dry_run_says_what_is_done_and_what_is_to_do(
     ("text", "more", "says", "expected"),
     [
         (SMALL, ("--at-once", "0"), "--at-once 0 is not possible", 2),
-        (SMALL, ("--set", "rounds=3"), "--set rounds is not possible for a grid; write it into", 2),
+        (SMALL, ("--set", "rounds=3"), "--set rounds is not possible for a grid; write the setting into", 2),
         (SMALL, ("--set", "threads"), "write --set KEY=VALUE", 2),
-        (SMALL, ("--page-only",), "run the grid first, or name another with --results.", 1),
-        (SMALL, ("--device", "mps"), "aequa: device = 'mps' is not on this machine", 1),
+        (SMALL, ("--page-only",), "run the grid first, or give another with --results.", 1),
+        (SMALL, ("--device", "mps"), "aequa: device = 'mps' is not available here", 1),
         (SMALL.replace('"homogeneous"', '"quantity-skew:0.5,2"'), (), "line 6: ", 1),
         (SMALL.replace('"data-size"', '"sizes"'), (), "line 7: ", 2),
         (SMALL.replace("measure-alone", "mesure-alone"), (), "line 8: unknown key mesure-al", 2),
@@ -93,7 +93,7 @@ def test_a_file_in_place_of_the_folder_is_refused(
 ) -> None:
     (tmp_path / "out").write_text("mine", encoding="utf-8")
     code, _, err = run_paper(capsys, tmp_path, SMALL)
-    assert (code, err) == (2, f"aequa: --output {tmp_path / 'out'} is a file; name a folder.\n")
+    assert (code, err) == (2, f"aequa: --output {tmp_path / 'out'} is a file; give a folder.\n")
     assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
 
@@ -104,7 +104,7 @@ def test_two_grids_do_not_share_a_folder(
     with FileLock(tmp_path / "out" / ".lock"):
         code, _, err = run_paper(capsys, tmp_path, SMALL)
     assert code == 1
-    assert f"Another `aequa paper` is at work in {tmp_path / 'out'}" in err
+    assert f"Another `aequa paper` is running in {tmp_path / 'out'}" in err
 
 
 def test_a_finished_grid_needs_no_run_to_say_its_results(

@@ -52,7 +52,7 @@ def test_without_a_format_it_is_printed_and_nothing_is_written(capsys: Capture, 
 def test_the_terminal_says_what_to_change_where_widths_leave_no_room(
     capsys: Capture, run: Path
 ) -> None:
-    advice = "With a p-min below 0.25 (--set p-min=VALUE) there are narrower rewards"
+    advice = "A p-min below 0.25 (--set p-min=VALUE) makes narrower rewards available."
     _, out, _ = run_main(capsys, "report", str(run))
     assert advice not in " ".join(out.split())
     record = make_record([0.1, 0.2, 0.7])
@@ -104,9 +104,9 @@ def test_options_that_cannot_be_meant(
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda text: text.replace(SCHEMA, '"schema": 99'), "is of a newer version (99)"),
-        (lambda text: text[: len(text) // 2], "is not a whole record; it may be truncated"),
-        (lambda _text: "", "is not a whole record"),
+        (lambda text: text.replace(SCHEMA, '"schema": 99'), "was written by a newer version (99)"),
+        (lambda text: text[: len(text) // 2], "is incomplete or damaged; `aequa run --resume`"),
+        (lambda _text: "", "is incomplete or damaged"),
         (lambda _text: None, "is {run} the folder of a run?"),
         (lambda text: text.replace('"name"', '"nome"'), "is not a record of version 1 to 3"),
     ],
@@ -136,7 +136,7 @@ def test_everybody_gets_a_page_and_no_file_is_overwritten(
     pages = tmp_path / "some" / "pages"
     code, out, _ = run_main(capsys, "report", str(run), "--personal", str(pages))
     assert code == 0
-    assert f"3 pages are in {pages}" in out
+    assert f"Wrote 3 pages to {pages}" in out
     names = {"hospital-0000.html", "hospital-0001.html", "hospital-0002.html"}
     assert {path.name for path in pages.iterdir()} == names
     for path in pages.iterdir():
@@ -155,11 +155,11 @@ def test_everybody_gets_a_page_and_no_file_is_overwritten(
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (("../x", "b"), "The name '../x' cannot be a file's"),
-        (("a/b", "b"), "cannot be a file's"),
-        (("<b>", "b"), "cannot be a file's"),
-        (("Clinic", "clinic"), "Two participants have clinic as their file's name"),
-        ((), "Nobody joined this run"),
+        (("../x", "b"), "The name '../x' cannot be a file name"),
+        (("a/b", "b"), "cannot be a file name"),
+        (("<b>", "b"), "cannot be a file name"),
+        (("Clinic", "clinic"), "Two participants would have the file name clinic"),
+        ((), "No participant joined this run"),
     ],
 )
 def test_names_that_are_no_file_names_are_refused_before_anything_is_written(
@@ -178,7 +178,7 @@ def test_names_that_are_no_file_names_are_refused_before_anything_is_written(
 def test_help_says_what_the_personal_pages_are_for(capsys: Capture) -> None:
     code, out, _ = run_main(capsys, "report", "--help")
     assert code == 0
-    assert "nothing of the others" in " ".join(out.split())
+    assert "nothing about the others" in " ".join(out.split())
 
 
 def test_the_json_of_a_run_that_failed_is_json(capsys: Capture, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_the_card_is_shown_in_plain_words(
     assert code == 0
     text = " ".join(out.split())
     for words in ("hospital-a", "0.5", "90.00%", "my-run", "texts of up to 9 words",
-                  "10 words are known", "0, 1, 2, 3, 4", "MeanState"):  # fmt: skip
+                  "a vocabulary of 10 words", "0, 1, 2, 3, 4", "MeanState"):  # fmt: skip
         assert words in text, words
     reward, _, _ = make_reward(tmp_path / "images", "large-cnn", 0.25)
     code, out, _ = command(capsys, "show", reward)
@@ -91,7 +91,7 @@ def test_an_unknown_format_or_folder_to_write_to_is_refused(
     output = tmp_path / "nowhere" / "x.onnx"
     code, _, err = command(capsys, "export", reward, "--to", "onnx", "--output", output)
     assert code == 1
-    assert "nowhere is not a folder; make it, or choose another --output" in err
+    assert "nowhere is not a folder; create it, or choose another --output" in err
 
 
 def test_without_its_packages_the_command_says_what_to_install(

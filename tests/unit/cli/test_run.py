@@ -35,7 +35,7 @@ def test_help_names_every_option_and_every_key(capsys: pytest.CaptureFixture[str
     ("arguments", "says"),
     [
         (["--dataset", "imagenet"], "dataset = 'imagenet': must be 'digits'"),
-        (["--partition", "iid"], "unknown partition; allowed are homogeneous"),
+        (["--partition", "iid"], "unknown partition; allowed values are homogeneous"),
         (["--set", "learningrate=1"], "unknown key learningrate; did you mean learning-rate"),
         (["--set", "nonsense"], "write --set KEY=VALUE"),
         (["--participants", "0"], "participants = '0': must be greater than or equal to 1"),
@@ -45,7 +45,7 @@ def test_help_names_every_option_and_every_key(capsys: pytest.CaptureFixture[str
         (["--dataset", "mnist"], "data-dir must name the folder that holds mnist"),
         (["--dataset", "mnist", "--data-dir", "/nowhere"], "directory /nowhere does not exist"),
         (["--workers", "0"], "--workers 0 is not possible; use at least 1"),
-        (["--device", "mps"], "device = 'mps' is not on this machine; there is"),
+        (["--device", "mps"], "device = 'mps' is not available here; choose from"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_left(
@@ -82,7 +82,7 @@ def test_an_output_folder_that_cannot_be_made_is_refused(
     (tmp_path / "file").write_text("", encoding="utf-8")
     code, _, err = run_main(capsys, "run", "--output", str(tmp_path / "file" / "run"))
     assert code == 1
-    assert "cannot be made (Not a directory); choose another" in err
+    assert "cannot be created (Not a directory); choose another" in err
 
 
 def test_a_port_that_is_taken_is_refused(
@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_is_refused(
         port = str(taken.getsockname()[1])
         code, _, err = run_main(capsys, "run", "--port", port, "--output", str(tmp_path / "run"))
     assert code == 1
-    assert f"Port {port} cannot be used on 127.0.0.1, it may be taken" in err
+    assert f"Port {port} cannot be used on 127.0.0.1 and may be taken" in err
     assert not (tmp_path / "run").exists()
 
 
@@ -114,7 +114,7 @@ def test_a_run_of_real_nodes_is_resumed_on_them(
     (tmp_path / "roster.json").write_text("{}", encoding="utf-8")
     code, _, err = run_main(capsys, "run", "--resume", str(tmp_path))
     assert code == 1
-    assert "is of a real federation; add --connection NAME" in " ".join(err.split())
+    assert "belongs to a real federation; add --connection NAME" in " ".join(err.split())
     code, _, err = run_main(capsys, "run", "--resume", str(tmp_path), "--set", "seed=2")
     assert code == 2
     assert "--set seed cannot be given with --resume" in " ".join(err.split())

@@ -175,7 +175,7 @@ def test_a_run_whose_process_is_gone_is_dead(
     for once in ((), ("--once",)):
         code, _, err = watched(capsys, tmp_path, *once)
         assert code == 1
-        assert "seems to be dead: its process is gone, and nothing was written for 3 min" in err
+        assert "seems to be dead: its process is gone and nothing was written for 3 min" in err
         assert f"aequa run --resume {tmp_path}" in err
 
 
@@ -232,7 +232,7 @@ def test_ctrl_c_leaves_the_run_alone(
     monkeypatch.setattr(time, "sleep", interrupt)
     code, _, err = watched(capsys, tmp_path)
     assert code == 130
-    assert "was left alone" in err
+    assert "continues" in err
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -247,8 +247,8 @@ def test_what_is_no_run_is_refused_in_a_sentence(
     (damaged / "record.json").write_text('{"status": "runn', encoding="utf-8")
     for folder, says in (
         (other, "is not the folder of a run; it holds thesis.txt"),
-        (other / "thesis.txt", "is a file; name the folder of a run"),
-        (damaged, "is not a whole record; it may be truncated"),
+        (other / "thesis.txt", "is a file; give the folder of a run"),
+        (damaged, "is incomplete or damaged"),
     ):
         for once in ((), ("--once",)):
             code, _, err = watched(capsys, folder, *once)

@@ -111,7 +111,9 @@ def test_a_loss_that_is_no_number_leaves_contributions_numbers(kind: str, wild: 
 @pytest.mark.parametrize("kind", MEASURING)
 def test_measuring_without_data_is_refused_in_a_sentence(kind: str) -> None:
     evidence = a_round(layer(2), number=2)
-    with pytest.raises(ContributionError, match=r"server's data, and there is none; use .*\.$"):
+    with pytest.raises(
+        ContributionError, match=r"validation data, but the server has none; use .*\.$"
+    ):
         after(build_estimator(kind), [evidence], opening(2))
 
 

@@ -48,18 +48,18 @@ ALL = "standalone, cgsv, shapfed, participation, data-size, fedsv, gtg-shapley, 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("fedvs", f"contribution = 'fedvs' is no method, perhaps fedsv is meant; use {ALL}."),
-        ("", f"contribution = '' is no method; use {ALL}."),
-        ("zzz:a=1", f"contribution = 'zzz:a=1' is no method; use {ALL}."),
+        ("fedvs", f"contribution = 'fedvs' is unknown (did you mean fedsv?); use {ALL}."),
+        ("", f"contribution = '' is unknown; use {ALL}."),
+        ("zzz:a=1", f"contribution = 'zzz:a=1' is unknown; use {ALL}."),
         (
             "cgsv:smothing=0.5",
-            "contribution = 'cgsv:smothing=0.5' has the unknown option 'smothing', perhaps "
-            "smoothing is meant; options of cgsv are smoothing, scale.",
+            "contribution = 'cgsv:smothing=0.5' has the unknown option 'smothing' (did you "
+            "mean smoothing?); options of cgsv are smoothing, scale.",
         ),
         (
             "fedfaim:fail_weight=1",
-            "contribution = 'fedfaim:fail_weight=1' has the unknown option 'fail_weight', perhaps "
-            "fail-weight is meant; options of fedfaim are tolerance, sharpness, pass-weight, "
+            "contribution = 'fedfaim:fail_weight=1' has the unknown option 'fail_weight' (did "
+            "you mean fail-weight?); options of fedfaim are tolerance, sharpness, pass-weight, "
             "fail-weight, steepness.",
         ),
         (
@@ -154,7 +154,7 @@ def test_without_data_of_the_server_nothing_is_measured(kind: str) -> None:
     with pytest.raises(ContributionError) as error:
         check_needs(kind, build_estimator(kind), validation=False, participants=9)
     assert str(error.value) == (
-        f"contribution = '{kind}' measures models on the server's data, and validation = false; "
+        f"contribution = '{kind}' measures models on validation data, but validation = false; "
         "use cgsv, shapfed, participation or data-size."
     )
 

@@ -63,7 +63,7 @@ def test_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:
     if was == 0:
         os.seteuid(65534)
     try:
-        with pytest.raises(DataError, match="may not be read; change its permissions"):
+        with pytest.raises(DataError, match="is not readable; change its permissions"):
             load("mnist", tmp_path)
     finally:
         os.seteuid(was)

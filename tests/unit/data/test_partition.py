@@ -110,8 +110,8 @@ def test_natural_with_more_participants_than_groups_mixes_none(participants: int
         ("homogeneous", 3001, "3001 participants cannot share 3000 training examples"),
         ("quantity-skew:0.5,2", 10, "quantity-skew:0.5,2 leaves some of 10 participants without"),
         ("dirichlet:0.001", 60, "dirichlet:0.001 leaves some of 60 participants without data"),
-        ("label-skew:11", 10, "more classes than the 10 there are"),
-        ("label-skew:3", 2, "leaves some of the 10 classes to nobody"),
+        ("label-skew:11", 10, "more classes than the 10 of the data"),
+        ("label-skew:3", 2, "leaves some of the 10 classes without a holder"),
     ],
 )
 def test_what_cannot_be_split_is_refused_in_a_sentence(

@@ -54,7 +54,7 @@ def test_nothing_is_overwritten(aequa: Say, folder: Path) -> None:
     before = contents(folder)
     code, _, err = aequa("init", folder, "--sites", "c", "--host", HOST)
     assert code == 1
-    assert "exists already and is not empty" in err
+    assert "is not empty, and nothing is overwritten" in err
     code, _, err = aequa("add-site", folder, "--sites", "c,B")
     assert code == 1
     assert "The site B exists already" in err
@@ -84,7 +84,8 @@ def test_adding_a_site_touches_nothing_else(aequa: Say, folder: Path) -> None:
     (folder / "sites" / ".new-killed").mkdir()
     code, out, _ = aequa("add-site", folder, "--sites", "c", "--sites", "d")
     assert code == 0
-    assert "2 sites more: c, d" in out
+    assert "Added 2 sites to" in out
+    assert "c, d" in out
     after = contents(folder)
     assert {name: after[name] for name in before} == before
     assert {Path(name).parts[1] for name in after.keys() - before.keys()} == {"c", "d"}
@@ -97,11 +98,11 @@ def test_adding_a_site_touches_nothing_else(aequa: Say, folder: Path) -> None:
     ("arguments", "says"),
     [
         (["--host", "https://fed.example.org"], "is a URL"),
-        (["--host", "fed.example.org:8000"], "has a port in it; give that with --port"),
+        (["--host", "fed.example.org:8000"], "contains a port; give the port with --port"),
         (["--host", "fed example"], "is neither a host name nor an IP address"),
         (["--host", "256.1.1.1"], "is neither a host name nor an IP address"),
         (["--host", "*.example.org"], "is neither a host name nor an IP address"),
-        (["--host", "0.0.0.0"], "is no address that a site can connect to"),
+        (["--host", "0.0.0.0"], "is not an address that sites can connect to"),
         (["--host", ","], "--host is empty"),
         (["--sites", ","], "--sites is empty"),
         (["--sites", "a,../b"], "The site '../b' cannot be a folder name"),
@@ -129,7 +130,7 @@ def test_a_folder_that_cannot_be_made_is_refused(aequa: Say, tmp_path: Path) -> 
     (tmp_path / "file").write_text("", encoding="utf-8")
     code, _, err = aequa("init", tmp_path / "file" / "fed", "--sites", "a", "--host", HOST)
     assert code == 1
-    assert "cannot be made (Not a directory)" in err
+    assert "cannot be created (Not a directory)" in err
     code, _, err = aequa("check", tmp_path)
     assert code == 1
-    assert "holds no federation" in err
+    assert "is not a federation's folder" in err

@@ -28,15 +28,15 @@ def test_a_server_for_another_host_is_named_with_the_remedy(aequa: Say, folder: 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("ca/ca.crt", "ca/ca.crt is not a certificate in PEM form"),
-        ("ca/ca.key", "ca/ca.key is not a private key in PEM form"),
-        ("server/server.pem", "server/server.pem is not a certificate in PEM form"),
-        ("server/server.key", "server/server.key is not a private key in PEM form"),
-        ("server/ca.crt", "server/ca.crt is not a certificate in PEM form"),
+        ("ca/ca.crt", "ca/ca.crt is not a certificate in PEM format"),
+        ("ca/ca.key", "ca/ca.key is not a private key in PEM format"),
+        ("server/server.pem", "server/server.pem is not a certificate in PEM format"),
+        ("server/server.key", "server/server.key is not a private key in PEM format"),
+        ("server/ca.crt", "server/ca.crt is not a certificate in PEM format"),
         ("server/start-superexec.sh", "has no --runtime-api-address HOST:PORT"),
-        ("sites/a/a.key", "sites/a/a.key is not an ECDSA key in OpenSSH form"),
+        ("sites/a/a.key", "sites/a/a.key is not an ECDSA key in OpenSSH format"),
         ("sites/a/a.pub", "sites/a/a.pub is not the public key of sites/a/a.key"),
-        ("sites/a/ca.crt", "sites/a/ca.crt is not a certificate in PEM form"),
+        ("sites/a/ca.crt", "sites/a/ca.crt is not a certificate in PEM format"),
         ("sites/a/start-supernode.sh", "has no --superlink HOST:PORT"),
     ],
 )
@@ -52,7 +52,7 @@ def test_check_says_which_file_is_broken(aequa: Say, folder: Path, name: str, sa
         assert "ca/ca.key is not here" in out
     elif name.endswith("a.key"):  # handed over
         assert code == 0
-        assert "sites/a/a.key is not here: the site has it" in out
+        assert "sites/a/a.key is not here; only the site has it" in out
     else:
         assert code == 1
         assert f"{name} cannot be read" in out
@@ -69,7 +69,7 @@ def test_check_notices_files_of_another_federation(
     assert code == 1
     assert "server/server.pem is not signed by server/ca.crt" in out
     assert "server/server.key is not the key of server/server.pem" in out
-    assert "sites/a/ca.crt is of another federation; copy ca/ca.crt over it" in out
+    assert "sites/a/ca.crt is from another federation; copy ca/ca.crt over it" in out
     assert "sites/b/b.pub is not the public key of sites/b/b.key" in out
 
 
@@ -94,7 +94,7 @@ def test_a_machine_checks_the_part_that_it_was_given(
         shutil.copytree(folder / part, given)
         code, out, _ = aequa("check", given)
         assert code == 0, out
-        assert f"{own} is its owner's only" in out
+        assert f"{own} can be read by its owner only" in out
         (given / own).unlink()
         assert aequa("check", given)[0] == 1
 

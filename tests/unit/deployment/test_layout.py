@@ -110,7 +110,7 @@ def test_registering_keeps_the_node_id_and_leaves_who_has_one_alone(
     assert "a is registered as node 15372697512584362344." in done.stdout
     assert "b could not be registered: no" in done.stderr
     assert (folder / "operator" / "registered" / "a").read_text() == "15372697512584362344\n"
-    assert "a is registered already, as node 15372697512584362344." in register().stdout
+    assert "a is already registered as node 15372697512584362344." in register().stdout
     calls = (tmp_path / "calls").read_text().splitlines()
     assert calls[0] == (
         f"{folder}/operator supernode register {folder}/sites/a/a.pub aequa --name a --format json"

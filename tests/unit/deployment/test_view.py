@@ -26,7 +26,7 @@ from aequa_flwr.results import Progress
         (Progress("training", 40, 40, 1.0, 0.95, 0.0), "Training together: round 40 of 40",
          "accuracy 95.0%"),
         (Progress("contribution", 1, 9, 0.1, None, 7300.0),
-         "Training alone, to assess contributions: 1 of 9", "about 2 h 1 min left"),
+         "Training standalone models: 1 of 9", "about 2 h 1 min left"),
         (Progress("assessing", 12, 60), "Assessing contributions: 12 of 60", ""),
         (Progress("assessing", 1234, 0), "Assessing contributions: 1,234", ""),
         (Progress("assessing", 0, 0), "Assessing contributions", ""),

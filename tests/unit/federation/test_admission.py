@@ -20,12 +20,12 @@ from tests.unit.federation.parts import (
 # Whole parts that are not the answer to what was asked.
 NOT_ASKED: list[tuple[Damage, str]] = [
     (edit(server_round=2), "the reply is to round 2, not 3"),
-    (edit(names=["a", "x"]), "not about the participants that were asked for"),
-    (edit(widths=[1.0, 1.0]), "another width than it was asked for"),
-    (edit(num_examples=[10, 0]), "b says that it has 0 examples, and joined with 10"),
-    (edit(num_examples=[10**12, 10]), "a says that it has"),
+    (edit(names=["a", "x"]), "about other participants than those in the task"),
+    (edit(widths=[1.0, 1.0]), "another width than it was asked to"),
+    (edit(num_examples=[10, 0]), "b reports 0 examples, but joined with 10"),
+    (edit(num_examples=[10**12, 10]), "a reports 1000000000000 examples"),
     (edit(losses=[0.1, float("nan")]), "the loss of b is not a finite number"),
-    (edit(sum_weights=[1, 2]), "counts as more, or less, than was agreed"),
+    (edit(sum_weights=[1, 2]), "weight of a participant in the sum is not the agreed one"),
 ]
 
 

@@ -180,8 +180,8 @@ IMPOSSIBLE: list[tuple[Damage, str]] = [
         "the sum is of 2 participants, not 1",
     ),
     (edit(num_examples=[10]), "the lists of the reply do not match"),
-    (edit(protocol=1), "speaks protocol 1"),
-    (edit(sum_bound="1"), "larger than it says it can be"),
+    (edit(protocol=1), "uses protocol 1"),
+    (edit(sum_bound="1"), "larger than its own bound"),
     (edit(sum_weights=[1, 1, 1]), "widths and weights of the sum do not match"),
     (edit(sum_weights=[1, -1]), "widths and weights of the sum do not match"),
     (edit(sum_widths=[0.5, 7.0]), "widths are impossible"),
@@ -216,7 +216,7 @@ def test_a_single_update_that_is_not_finite_is_refused(value: float) -> None:
 
 def test_another_protocol_is_refused_with_what_to_do() -> None:
     content = encode_joined(Joined({"a": 1}, protocol=99))
-    with pytest.raises(WireError, match=r"speaks protocol 99 .* install the same version"):
+    with pytest.raises(WireError, match=r"uses protocol 99 .* install the same version"):
         decode_joined(content)
 
 

@@ -65,7 +65,7 @@ def test_a_shape_that_is_not_that_of_the_bytes_is_refused(shape: str) -> None:
         data[:8] + (int.from_bytes(data[8:10], "little") + size).to_bytes(2, "little") + data[10:]
     )
     content.array_records["params"]["w"] = Array("float32", (6, 4), "numpy.ndarray", data)
-    with pytest.raises(WireError, match="is not of the size that it says"):
+    with pytest.raises(WireError, match="does not have the size in its header"):
         decode_round_part(content, LAYOUTS, None)
 
 

@@ -13,10 +13,10 @@ from tests.unit.methods.rounds import CGSV, LADDER, fair
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("fedavg", "method = 'fedavg' is no method, perhaps fedavg-ft is meant; use aequa, "),
+        ("fedavg", "method = 'fedavg' is unknown (did you mean fedavg-ft?); use aequa, "),
         ("fedavg-ft:x=1", "method = 'fedavg-ft:x=1' has options, but fedavg-ft takes none"),
         ("aequa:p=1", "method = 'aequa:p=1' has options, but aequa takes none; use aequa."),
-        ("cgsv:betta=1", "has the unknown option 'betta', perhaps beta is meant"),
+        ("cgsv:betta=1", "has the unknown option 'betta' (did you mean beta?)"),
         ("cgsv:beta=0", "has beta=0, which must be greater than 0."),
         ("iafl:kappa=2", "has kappa=2, which must be less than or equal to 1."),
         ("iafl:kappa=nan", "has kappa=nan, which must be a finite number."),

@@ -40,18 +40,18 @@ def test_each_participant_and_reason_is_one_line() -> None:
 def test_the_page_says_who_was_missing_and_why() -> None:
     text = who_was_missing(CASES["refused"])
     assert "<td>clinic-x</td><td>before training</td><td>it has no training examples</td>" in text
-    assert "1 of 6 participants was trained in some of the rounds only: see Rounds" in text
+    assert "1 of 6 participants missed some of the rounds; see the Rounds column" in text
     assert "Without a reward: late." in who_was_missing(CASES["partly rewarded"])
     drawn = who_was_missing(CASES["participation"])
-    assert "who takes part was drawn (sample:0.6)" in drawn
+    assert "missed some of the rounds (the setting participation was sample:0.6)" in drawn
 
 
 def test_nobody_missing_is_said_too() -> None:
     text = who_was_missing(make_history(3, 4))
-    assert "Nobody was refused, and no reply was missing. Everybody that joined" in text
+    assert "No participant was refused, and no reply was missing. All participants that" in text
     assert "<table" not in text
     # Rounds of version 1 do not say who took part.
-    assert "Everybody" not in who_was_missing(CASES["10"])
+    assert "All participants" not in who_was_missing(CASES["10"])
     assert who_was_missing(CASES["running"]) == ""
 
 

@@ -16,10 +16,10 @@ from tests.unit.report.reruns import RERUNS
 def test_the_page_says_when_the_run_went_on() -> None:
     text = render_page(CASES["resumed"])
     assert "interrupted and resumed 2 times, last 2026-01-06 09:59 UTC" in text
-    assert "on 2026-01-05 18:30 UTC and 2026-01-06 09:59 UTC; what it computes" in text
+    assert "on 2026-01-05 18:30 UTC and 2026-01-06 09:59 UTC. This does not" in text
     assert resumptions(CASES["10"]) == ""
     once = replace(CASES["10"], times=Times(resumed=("yesterday",)))
-    assert "from its last checkpoint on yesterday;" in resumptions(once)
+    assert "from its last checkpoint on yesterday." in resumptions(once)
     assert "interrupted and resumed yesterday" in render_page(once)
 
 
@@ -39,5 +39,5 @@ def test_settings_that_no_run_of_this_version_has_give_no_command() -> None:
     assert rerun_command({"dataset": "<b>", "seed": 1}) is None
     assert rerun_command({"seed": 3, "a setting of the future": 1}) == "aequa run --seed 3"
     page = render_page(replace(CASES["10"], config={"dataset": "imagenet", "seed": 4}))
-    assert "Run it again with the configuration and the versions below." in page
+    assert "To repeat the run, use the settings and the versions below." in page
     assert "<strong>4</strong>" in page

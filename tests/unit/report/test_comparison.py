@@ -54,19 +54,19 @@ def test_methods_are_side_by_side_and_the_best_is_marked() -> None:
     )
     assert compared.columns == (
         *("Run", "Method", "Seed"),
-        *("Accuracy", "Pearson", "MCG", "CGS", "IPR"),
+        *("Accuracy", "Pearson", "MCG (pp)", "CGS (pp)", "IPR"),
     )
     assert compared.num_settings == 3
     assert [row.cells[1] for row in compared.rows] == ["Aequa", "cgsv:beta=2", "IAFL"]
     assert compared.rows[2].cells[3:5] == ("93.00%", "\N{EN DASH}")
     assert [best(row, compared.columns) for row in compared.rows] == [
-        ["Pearson", "CGS"],
+        ["Pearson", "CGS (pp)"],
         ["Accuracy"],
         ["Accuracy"],  # a tie; MCG and IPR are all alike, so nobody is better
     ]
     assert compared.notes[0] == "All runs: digits, dirichlet:1."
     assert "held-out" in compared.notes[1]
-    assert "of CGS it is the smallest" in compared.notes[2]
+    assert "for CGS, the smallest" in compared.notes[3]
 
 
 def test_seeds_get_their_mean_and_spread_which_stands_for_them() -> None:
@@ -81,10 +81,10 @@ def test_seeds_get_their_mean_and_spread_which_stands_for_them() -> None:
     assert [row.cells[0] for row in compared.rows] == ["s1", "s2", "s3", "mean of 3 runs", "other"]
     assert [row.is_mean for row in compared.rows] == [False, False, False, True, False]
     mean = compared.rows[3]
-    assert mean.cells[2:6] == ("all", "92.00% ± 2.00", "0.900 ± 0.000", "+10.00% ± 0.00")
+    assert mean.cells[2:6] == ("all", "92.00% ± 2.00", "0.900 ± 0.000", "+10.00 ± 0.00")
     assert [best(row, compared.columns) for row in compared.rows] == [
         *([], [], []),
-        ["Pearson", "CGS"],
+        ["Pearson", "CGS (pp)"],
         ["Accuracy"],
     ]
 
@@ -105,7 +105,7 @@ def test_settings_that_differ_have_columns_and_keep_runs_apart() -> None:
     )
     assert compared.columns[:5] == ("Run", "Seed", "contribution", "p-min", "join-quorum")
     assert compared.notes[0] == "All runs: digits, dirichlet:1, Aequa."
-    assert "They also differ in nu." in compared.notes
+    assert "The runs also differ in nu." in compared.notes
     # What an older record does not know is no difference.
     assert [row.cells[0] for row in compared.rows] == ["a", "b", "old", "mean of 2 runs"]
 
@@ -127,7 +127,7 @@ def test_unfinished_runs_validation_data_and_versions_are_said() -> None:
     torch = replace(run(0.9, 0.9, 0.1), versions={"torch": "2.6"})
     compared = compare_runs([("a", torch), ("b", run(0.8, 0.9, 0.1)), ("c", CASES["interrupted"])])
     assert "c is interrupted: The server was stopped." in compared.notes
-    assert "They were made with different versions of torch: 2.6, 2.5." in compared.notes
+    assert "The runs used different versions of torch: 2.6, 2.5." in compared.notes
     assert set(compared.rows[-1].cells[-5:]) == {"\N{EN DASH}"}
     without = compare_runs([("a", torch), ("b", CASES["no held-out"])])
     assert any("on the validation data" in note for note in without.notes)

@@ -76,9 +76,9 @@ def test_names_are_text_in_markdown_and_whole_in_csv() -> None:
 def test_markdown_has_the_rows_of_the_tables() -> None:
     record = CASES["refused"]
     text = render_markdown(record)
-    for row in [*participant_rows(record), *measure_rows(record)]:
+    for row in [*participant_rows(record), *measure_rows(record, spelled_out=True)]:
         assert f"| {' | '.join(plain(cell) for cell in row)} |" in text
     assert "clinic-x" in text
     assert "aequa run" in render_markdown(CASES["10"])
-    assert "interrupted and went on" in render_markdown(CASES["resumed"])
+    assert "interrupted and resumed from" in render_markdown(CASES["resumed"])
     assert markdown_table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | ---: |\n| 1 | 2 |"

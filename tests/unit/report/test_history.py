@@ -116,7 +116,7 @@ def test_many_participants_are_drawn_as_median_quartiles_and_extremes() -> None:
 
 def test_what_is_far_below_nothing_does_not_flatten_the_rest() -> None:
     record = with_contributions([[1.0, 0.5, 0.75], [1e-3, -8.0, 1e-3]])
-    assert "What is below -1 is drawn at -1." in render_page(record)
+    assert "Values below -1 are drawn at -1." in render_page(record)
     words = over_the_rounds(record)["Contributions over the rounds"]
     assert words.endswith("lowest hospital-0001 (-1.000). The order of participants still changed "
                           "in round 2.")  # fmt: skip

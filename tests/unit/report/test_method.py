@@ -32,7 +32,7 @@ def test_a_baselines_page_says_what_it_is_and_nothing_about_widths(method: str, 
     assert f"<h1>{name} run on" in page
     assert "A baseline: " in page
     assert "Width" not in page
-    assert "width" not in page.split("How to check it")[0].split("<body>")[1]
+    assert "width" not in page.split("How to check this run")[0].split("<body>")[1]
     assert "server&#x27;s model" in page or not record.rounds
     assert "Width" not in participant_columns(baseline)
     assert "Pearson (width)" not in [row[0] for row in measure_rows(baseline)]

@@ -108,7 +108,7 @@ def test_only_what_the_run_reached_and_what_changed_is_drawn(
     case: str, drawings: list[str]
 ) -> None:
     page = Page(render_page(CASES[case]))
-    tables = ("How fair", "Participants", "Who was missing", "How to check")
+    tables = ("Fairness", "Participants", "Missing or refused", "How to check")
     drawn = [text.lower() for text in page.headings() if not text.startswith(tables)]
     assert len(page.svg_labels()) == len(drawn) == len(drawings)
     assert all(word in text for word, text in zip(drawings, drawn, strict=True))
@@ -188,7 +188,7 @@ def test_drawings_say_their_content_in_words() -> None:
     scatter, curve, training = Page(render_page(small_record())).svg_labels()
     assert "for 3 participants. Contributions from 50.00% to 91.00%" in scatter
     assert "1 below their contribution" in scatter
-    assert "mean gain of +9.67%" in scatter
+    assert "mean gain of +9.67 pp" in scatter
     assert "3 participants placed at 2 of them" in curve
     assert "after round 10" in training
 
@@ -203,15 +203,15 @@ def test_the_page_says_how_to_check_it_and_what_not_to_trust() -> None:
     assert "<strong>17</strong>" in text
     assert "<td>p-min</td><td>0.25</td>" in text
     assert "<td>python</td><td>3.11.2</td>" in text
-    assert "judge a run by the right one" in text
-    assert "no held-out data to judge it by" in render_page(CASES["no held-out"])
+    assert "Judge the run by the Held-out test column" in text
+    assert "no held-out data to test them on" in render_page(CASES["no held-out"])
     # Without a choice by accuracy nothing is claimed that may not be so.
-    assert "so the left column may flatter" in render_page(CASES["training-time"])
+    assert "so the Validation column may be optimistic" in render_page(CASES["training-time"])
     without = replace(CASES["training-time"], held_out=None)
-    assert "so these numbers may flatter; this run has no held-out" in render_page(without)
+    assert "so these numbers may be optimistic. This run has no held-out" in render_page(without)
 
 
 def test_a_run_without_rewards_says_why_nothing_is_measured() -> None:
     assert "rewards are allocated after the last round" in render_page(CASES["interrupted"])
     assert "allocated after" not in render_page(CASES["10"])
-    assert "How fair it is" not in render_page(CASES["failed"])
+    assert "Fairness" not in render_page(CASES["failed"])

@@ -148,7 +148,7 @@ def test_what_is_the_participants_own_is_there() -> None:
         assert any(f"{100 * (value or 0):.2f}%" in text for text in page.texts)
     assert f"{own.width:.3f}" in page.texts
     assert f"{own.num_examples:,}" in page.texts
-    assert "It was trained in 3 of 3 rounds." in page.texts
+    assert "It took part in 3 of 3 rounds." in page.texts
     assert "its update was longer than that round allowed" in page.texts
     assert len(page.svg_labels()) == 1
 
@@ -236,25 +236,25 @@ def test_rounds_that_it_missed_are_named() -> None:
         for r in record.rounds
     )
     text = render_personal_page(replace(record, rounds=rounds), "hospital-0000")
-    assert "It was trained in 2 of 4 rounds. It was not in: 1, 4." in text
-    assert "Nothing that it sent was refused." in text
+    assert "It took part in 2 of 4 rounds. It missed: 1, 4." in text
+    assert "None of its replies was refused." in text
 
 
 @pytest.mark.parametrize(
     ("record", "name", "words"),
     [
-        (small_record(), "a", "width 0.250, which is right in 70.00% of cases, 20.00 percentage"),
-        (small_record(), "b", "b receives the full model, which is right in 90.00% of cases, 10"),
-        (small_record(), "c", "1.00 percentage points less than what it has alone."),
+        (small_record(), "a", "width 0.250 with an accuracy of 70.00%, 20.00 percentage points"),
+        (small_record(), "b", "b receives the full model with an accuracy of 90.00%, 10.00"),
+        (small_record(), "c", "1.00 percentage points less than its standalone model."),
         (small_record(), "d", "d has no reward from this run."),
         (CASES["interrupted"], "hospital-0000", "no reward from this run; the run is interrupted."),
         (CASES["no validation"], "hospital-0006", "its accuracy was not measured."),
-        (CASES["training-time"], "hospital-0000", "; what it reaches alone is not known."),
-        (make_record([0.8], gain=0.0), "hospital-0000", "exactly as often" ),
+        (CASES["training-time"], "hospital-0000", "; it has no standalone model to compare with."),
+        (make_record([0.8], gain=0.0), "hospital-0000", ", the same as its" ),
     ],
 )  # fmt: skip
 def test_the_verdict_is_about_one(record: RunRecord, name: str, words: str) -> None:
-    if "exactly" in words:
+    if "the same" in words:
         even = replace(record.participants[0], gain=0.0)
         record = replace(record, participants=(even,))
     page = Page(render_personal_page(record, name))
@@ -263,5 +263,5 @@ def test_the_verdict_is_about_one(record: RunRecord, name: str, words: str) -> N
 
 
 def test_a_name_that_nobody_has_is_refused() -> None:
-    with pytest.raises(UnknownParticipantError, match="Nobody in this run is called 'x'"):
+    with pytest.raises(UnknownParticipantError, match="No participant of this run is called 'x'"):
         render_personal_page(CASES["2"], "x")

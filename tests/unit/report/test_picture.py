@@ -24,5 +24,5 @@ def test_the_picture_is_one(case: str) -> None:
 
 
 def test_nothing_to_draw_is_a_sentence() -> None:
-    with pytest.raises(UserError, match="Nobody in this run has a reward"):
+    with pytest.raises(UserError, match="No participant of this run has a reward"):
         render_picture(CASES["interrupted"])

@@ -21,12 +21,12 @@ def crowded(pearson: float) -> RunRecord:
 def test_where_widths_leave_no_room_the_page_says_what_to_change() -> None:
     # The curve begins with 0.95 - 0.4 * 0.75^2 = 0.725; 0.1 + (0.95 - 0.7) = 0.35.
     assert about_measures(crowded(0.8))[1] == (
-        "The least accurate reward that could be given has 72.50%; for everybody to gain alike, "
-        "whoever brought least would have to get 35.00%. With a p-min below 0.25 (--set "
-        "p-min=VALUE) there are narrower rewards: they may follow contributions more closely, and "
-        "leave whoever brought least with less."
+        "The least accurate reward available reaches 72.50%. For even gains, the smallest "
+        "contributor would have to get 35.00%. A p-min below 0.25 (--set p-min=VALUE) makes "
+        "narrower rewards available. Rewards may then follow contributions more closely, and the "
+        "smallest contributors get less."
     )
-    assert "With a p-min below 0.25" in render_page(crowded(0.8))
+    assert "A p-min below 0.25" in render_page(crowded(0.8))
 
 
 def test_of_room_nothing_is_said_where_it_would_not_help() -> None:

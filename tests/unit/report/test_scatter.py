@@ -17,8 +17,12 @@ from tests.unit.report.records import CASES
     ("case", "label", "words"),
     [
         ("10", "Contribution", "The ideal line is"),
-        ("training-time", "Contribution (score)", "Nobody trained alone, so gains are unknown."),
-        ("compared", "Contribution (score)", "1 of 8 that trained alone are worse off"),
+        (
+            "training-time",
+            "Contribution (score)",
+            "No participant trained alone, so gains are unknown.",
+        ),
+        ("compared", "Contribution (score)", "1 of 8 rewards are less accurate than"),
         ("participation", "Contribution", "Contributions from 22.50% to 92.15%"),
         ("data size", "Contribution (examples)", "Contributions from 1,170 to 2,557"),
         ("no validation", "Contribution (score)", "widths from 0.453 to 1.000"),
@@ -30,7 +34,7 @@ def test_contributions_are_drawn_in_their_unit(case: str, label: str, words: str
     assert words in page.svg_labels()[0]
     # These two compare an accuracy with an accuracy.
     comparable = case == "10"
-    assert (" everybody gains the same" in page.texts) == comparable
+    assert (" all gain the same" in page.texts) == comparable
     assert any(attrs.get("class") == "line even" for _, attrs in page.tags) == comparable
 
 
@@ -39,7 +43,7 @@ def test_losers_are_marked_whatever_the_unit_is() -> None:
     marks = [attrs["class"] for tag, attrs in page.tags if tag in ("circle", "path")]
     assert marks.count("loses") == 1
     assert marks.count("unknown") == 2
-    assert {" gains or breaks even", " loses", " did not train alone"} <= set(page.texts)
+    assert {" gains or breaks even", " loses", " no standalone model"} <= set(page.texts)
     page = Page(render_page(CASES["training-time"]))
     assert not any(attrs.get("class") in ("loses", "unknown") for _, attrs in page.tags)
     assert " a participant" in page.texts

@@ -19,14 +19,14 @@ from tests.unit.report.records import CASES, make_record, small_record
 @pytest.mark.parametrize(
     ("said", "held_out", "ending"),
     [
-        (0.97, 0.9, "; on held-out data 3 of 3 gain and Pearson is 0.900."),
-        (0.97, 0.7, "; on held-out data 3 of 3 gain, but rewards follow contributions loosely ("),
+        (0.97, 0.9, ". On held-out data, 3 of 3 gain and Pearson is 0.900."),
+        (0.97, 0.7, ". On held-out data, 3 of 3 gain, but rewards follow contributions loosely ("),
         (0.88, -0.05, "3 of 3 gain, but rewards do not follow contributions (Pearson -0.050)."),
-        (0.3, -0.05, "; on held-out data 3 of 3 gain and Pearson is -0.050."),
+        (0.3, -0.05, ". On held-out data, 3 of 3 gain and Pearson is -0.050."),
         (0.6, 0.4, ", but rewards do not follow contributions (Pearson 0.400)."),
-        (0.4, 0.6, "; on held-out data 3 of 3 gain and Pearson is 0.600."),
-        (None, 0.1, "; on held-out data 3 of 3 gain and Pearson is 0.100."),
-        (0.9, None, "; on held-out data 3 of 3 gain and Pearson is undefined."),
+        (0.4, 0.6, ". On held-out data, 3 of 3 gain and Pearson is 0.600."),
+        (None, 0.1, ". On held-out data, 3 of 3 gain and Pearson is 0.100."),
+        (0.9, None, ". On held-out data, 3 of 3 gain and Pearson is undefined."),
     ],
 )
 def test_what_held_out_data_denies_is_said(
@@ -50,7 +50,7 @@ def test_what_held_out_data_denies_is_said_where_gains_are_unknown() -> None:
     assert record.held_out is not None
     text = verdict(replace(record, held_out=replace(record.held_out, pearson=0.1)))
     assert text.endswith(
-        "; but on held-out data rewards do not follow contributions (Pearson 0.100)."
+        ". But on held-out data, rewards do not follow contributions (Pearson 0.100)."
     )
 
 
@@ -59,14 +59,17 @@ def test_what_held_out_data_denies_is_said_where_gains_are_unknown() -> None:
     [
         (
             small_record(),
-            "On the validation data 2 of 4 participants gain (+9.67 percentage points on average), "
-            "1 loses, 1 has no reward, and rewards follow contributions very closely (Pearson "
-            "0.966); on held-out data 2 of 3 gain and Pearson is 0.966.",
+            "On the validation data, 2 of 4 participants gain (+9.67 percentage points on "
+            "average), 1 loses, 1 has no reward, and rewards follow contributions very closely "
+            "(Pearson 0.966). On held-out data, 2 of 3 gain and Pearson is 0.966.",
         ),
         (CASES["failed"], "before the end of the first round: No node joined within 120 s."),
         (CASES["interrupted"], "was interrupted after round 3 of 10: The server was stopped."),
         (CASES["running"], "The run is not finished"),
-        (CASES["undefined"], "is undefined, as the rewards or the contributions are all alike"),
+        (
+            CASES["undefined"],
+            "the correlation of rewards and contributions is undefined because one of them is",
+        ),
         (CASES["2"], "all 2 participants gain"),
         (CASES["2"], "with two participants it is always 1 or -1"),
         (CASES["one"], "1 of 1 participant gains"),
@@ -76,26 +79,27 @@ def test_what_held_out_data_denies_is_said_where_gains_are_unknown() -> None:
         ),
         (
             CASES["training-time"],
-            "On the validation data rewards follow contributions very closely (Pearson 0.964); who "
-            "gains is unknown, as nobody trained alone; on held-out data Pearson is 0.964.",
+            "On the validation data, rewards follow contributions very closely (Pearson 0.964). "
+            "Gains are unknown because no participant trained alone. On held-out data, Pearson is "
+            "0.964.",
         ),
         (
             CASES["compared"],
-            "1 loses, 2 did not train alone to compare with, and rewards follow contributions",
+            "1 loses, 2 have no standalone model to compare, and rewards follow contributions",
         ),
-        (CASES["compared"], "; on held-out data 7 of 8 gain and Pearson is 0.968."),
+        (CASES["compared"], ". On held-out data, 7 of 8 gain and Pearson is 0.968."),
         (
             CASES["no validation"],
-            "No accuracy was measured, as the server has no validation data; widths follow "
+            "No accuracy was measured because the server has no validation data; widths follow "
             "contributions very closely (Pearson 1.000).",
         ),
-        (CASES["equal"], "is undefined, as the widths or the contributions are all alike."),
+        (CASES["equal"], "widths and contributions is undefined because one of them is the same"),
         (CASES["negative"], "widths do not follow contributions (Pearson -0.998)."),
         (replace(CASES["failed"], reason=""), "first round: no reason is recorded."),
         (replace(CASES["failed"], status="completed"), "no participant has a reward."),
     ],
 )
-def test_the_verdict_says_it_in_one_sentence(record: RunRecord, sentence: str) -> None:
+def test_the_verdict_says_it_in_plain_sentences(record: RunRecord, sentence: str) -> None:
     assert sentence in verdict(record)
     assert verdict(record).count(".\n") == 0
     assert re.search(r"[^.]\.$", verdict(record))
@@ -114,7 +118,7 @@ def test_who_has_no_held_out_gain_is_not_counted_there() -> None:
     assert a.held_out is not None
     without = replace(a, held_out=replace(a.held_out, standalone_accuracy=None, gain=None))
     text = verdict(replace(record, participants=(without, *others)))
-    assert "; on held-out data 1 of 2 gains and Pearson is 0.966." in text
+    assert ". On held-out data, 1 of 2 gains and Pearson is 0.966." in text
 
 
 def test_a_model_without_rewards_asks_for_nothing() -> None:
@@ -130,16 +134,31 @@ def test_a_model_without_rewards_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("case", "sentence"),
     [
-        ("10", "Contribution: what the participant brought, as an accuracy."),
-        ("10", "Gain: reward accuracy less contribution, in percentage points."),
-        ("training-time", "as a score by the method cgsv; it only compares with the other scores"),
-        ("training-time", "Everybody trained only the part of the model it had earned so far."),
-        ("training-time", "gains are unknown, as nobody trained alone."),
-        ("compared", "Alone: the accuracy of what it trained without the others. Gain: reward"),
-        ("participation", "as a fraction by the method shapley."),
-        ("data size", "numbers are what participants say of themselves; nobody checked them."),
-        ("data size", "Everybody trained the whole model; rewards are cut from it at the end."),
-        ("no validation", "Accuracies and gains are unknown, as the server has no validation data"),
+        ("10", "Contribution: the accuracy of the model that the participant trained alone."),
+        ("10", "Gain: reward accuracy minus contribution, in percentage points (pp)."),
+        (
+            "training-time",
+            "a score, assessed by the method cgsv. Scores can only be compared within",
+        ),
+        (
+            "training-time",
+            "Each participant trained only the part of the model it had earned so far.",
+        ),
+        ("training-time", "Gains are unknown because no participant trained alone."),
+        (
+            "compared",
+            "Standalone: the accuracy of the model that the participant trained alone. Gain",
+        ),
+        ("participation", "a fraction, assessed by the method shapley."),
+        ("data size", "Participants report these numbers themselves; nobody verified them."),
+        (
+            "data size",
+            "All participants trained the full model; rewards are cut from it at the end.",
+        ),
+        (
+            "no validation",
+            "Accuracies and gains are unknown because the server has no validation data",
+        ),
     ],
 )
 def test_the_note_says_what_the_numbers_are(case: str, sentence: str) -> None:

@@ -35,8 +35,10 @@ def jobs_with(tmp_path: Path, text: str = SMALL) -> tuple[Job, ...]:
 
 
 def record_for(config: RunConfig, status: Status = "completed") -> RunRecord:
+    record = make_record([0.5, 0.6, 0.7])
     return replace(
-        make_record([0.5, 0.6, 0.7]),
+        record,
+        participants=tuple(replace(p, data_fingerprint=p.name) for p in record.participants),
         status=status,
         config=config.to_record(),
         versions={"aequa-flwr": "0.1.0"},

@@ -32,6 +32,7 @@ def person(
         gain=gain,
         individually_rational=None if gain is None else gain >= 0,
         held_out=HeldOutAccuracies(alone, reward, gain),
+        data_fingerprint=f"data of {number}",
     )
 
 

@@ -22,11 +22,11 @@ def section(text: str, heading: str) -> str:
 def test_the_answer_comes_first() -> None:
     text = page(*grid())
     assert text.startswith(
-        "# Does it reproduce the paper?\n\n**All 3 goals hold wherever measured.**"
+        "# Does it reproduce the paper?\n\n**Yes, where we ran it: 5 of 5 comparisons hold.**"
     )
     words = " ".join(text.split())
-    assert "Comparisons made: 5; that hold: 5." in words
-    assert "tables: 55; run with at least one method: 1; with all 4: 1." in words
+    assert "3 of 3 goals hold in every comparison." in words
+    assert "We ran 1 of the 55 rows of the paper's large tables, all with its 4 methods." in words
     assert "| 1 | Aequa's accuracy is at most 1 percentage point" in text
     assert "below the paper's | **yes** | 1 of 1 |" in text
     assert "above that of every other method | **yes** | 3 of 3 |" in text
@@ -34,13 +34,29 @@ def test_the_answer_comes_first() -> None:
     assert "Where it differs" not in text
 
 
+def test_at_a_glance_the_papers_means_are_beside_ours() -> None:
+    lines = [line(accuracy=0.9, pearson=0.5), line(seed=2, accuracy=0.92, pearson=0.7)]
+    text = section(page(*lines, line(method="cgsv", pearson=0.4)), "At a glance")
+    assert "| MNIST | Homogeneous | 2 | 91.00 (98.60) | 0.600 (0.97) | not run | 0.400 |" in text
+
+
+def test_one_miss_in_many_is_not_a_no() -> None:
+    kinds = ("homogeneous", "dirichlet:0.1", "dirichlet:0.5", "dirichlet:1", "dirichlet:2")
+    good = [line(partition=kind, accuracy=0.99, pearson=0.99) for kind in kinds]
+    bad = line(partition="dirichlet:5", accuracy=0.99, pearson=0.9)
+    assert "**Almost everywhere we ran it: 11 of 12 comparisons hold.**" in page(*good, bad)
+    assert "**In part: 3 of 4 comparisons hold.**" in page(good[0], bad)
+
+
 def test_what_does_not_hold_is_listed_with_both_numbers() -> None:
     text = page(line(accuracy=0.9, pearson=0.5), line(method="iafl", pearson=0.6))
-    assert "**0 of 3 goals hold wherever measured.** Comparisons made: 3; that hold: 0." in text
+    words = " ".join(text.split())
+    assert "**No: 0 of 3 comparisons hold.** 0 of 3 goals hold in every comparison." in words
+    assert "large tables, 0 of them with its 4 methods." in words
     assert "| 1 | MNIST | Homogeneous | 90.00 | the paper's 98.60 ± 0.11 |" in text
     assert "| 2 | MNIST | Homogeneous | 0.500 | the paper's 0.97 ± 0.02 |" in text
     assert "| 3 | MNIST | Homogeneous | 0.500 | 0.600 of IAFL |" in text
-    assert "Nobody has looked into it yet." in section(text, "Where it differs, and why")
+    assert "The reason is not known yet." in section(text, "Where it differs, and why")
 
 
 def test_where_another_method_is_above_a_narrower_p_min_is_told() -> None:
@@ -57,20 +73,21 @@ def test_where_another_method_is_above_a_narrower_p_min_is_told() -> None:
 
 def test_without_baselines_a_goal_is_not_run_and_not_met() -> None:
     text = page(line(accuracy=0.99, pearson=0.99))
-    assert "**2 of 3 goals hold wherever measured.**" in text
+    assert "**Yes, where we ran it: 2 of 2 comparisons hold.** 2 of 3 goals hold in every" in text
     assert "above that of every other method | **not run** |  |" in text
 
 
 def test_nothing_run_is_no_answer() -> None:
     text = page()
-    assert "Nothing that the paper has was run yet" in text
+    assert "There is no answer yet" in text
     assert text.count("Not run.") == 12
-    assert "No run is in the results file." in text
+    assert "The results file has no runs." in text
+    assert "At a glance" not in text
 
 
 def test_runs_that_the_paper_does_not_have_are_no_answer() -> None:
     text = page(line(dataset="digits", pearson=0.9), line(dataset="digits", method="iafl"))
-    assert "Nothing that the paper has was run yet" in text
+    assert "There is no answer yet" in text
     # Whether Aequa is above others can be told all the same.
     assert "above that of every other method | **no** | 0 of 1 |" in text
 
@@ -85,7 +102,7 @@ def test_it_says_how_it_was_made() -> None:
     text = section(page(*lines), "How it was made")
     assert "```sh\naequa paper grid.toml\n```" in text
     # Four runs of half an hour and one of an hour and a half.
-    assert "5 runs took 3.5 hours in sum. Seeds: 1, 7 (the paper has five)." in text
+    assert "5 runs took 3.5 hours in total. Seeds: 1, 7 (the paper has five)." in text
     assert "aequa-flwr 0.1.0, torch 2.15.0" in text
     assert "| main | MNIST | cnn | 10 | 57,000 | 20, 50 (50) | 1, 7 | 5 | 3.5 |" in text
 

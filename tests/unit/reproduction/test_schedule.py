@@ -86,6 +86,10 @@ def test_the_first_completed_run_of_a_group_gives_its_standalone_accuracies(
     somebody = replace(record.participants[0], held_out=None)
     unknown = replace(record, participants=(somebody, *record.participants[1:]))
     assert standalone_sources(jobs, [Line("main", unknown)]) == {}
+    # A record of version 2 does not say on which data; a run would refuse its accuracies.
+    older = replace(record.participants[0], data_fingerprint="")
+    unsure = replace(record, participants=(older, *record.participants[1:]))
+    assert standalone_sources(jobs, [Line("main", unsure)]) == {}
     assert trains_alone(jobs, found) == {jobs[4].key, jobs[5].key}
 
 

@@ -107,7 +107,7 @@ def test_of_the_gains_the_smallest_spread_is_best_and_the_mean_is_not_ranked() -
         *("10.00 (1.64)", "1.00 (0.18)"),
         *("10.00 (1.64)", "**0.50** (0.04)"),
     ]
-    assert row(table, "Times the best, of 1", "") == [
+    assert row(table, "Times best, of 1", "") == [
         "",
         "0 (0)",
         "",
@@ -131,7 +131,7 @@ def test_wins_are_counted_where_all_four_were_run() -> None:
     assert table.wins is not None
     assert table.wins.rows == 3
     assert table.wins.columns == ((2, 2), (0, 0), (0, 0), (2, 1))
-    assert row(table, "Times the best, of 3", "") == ["**2** (2)", "0 (0)", "0 (0)", "**2** (1)"]
+    assert row(table, "Times best, of 3", "") == ["**2** (2)", "0 (0)", "0 (0)", "**2** (1)"]
 
 
 def test_the_papers_wins_over_all_its_rows_are_its_last_row() -> None:

@@ -42,7 +42,7 @@ def test_accuracies_come_from_a_run_with_the_same_settings_and_data(tmp_path: Pa
 @pytest.mark.parametrize(
     ("record", "says"),
     [
-        (replace(EARLIER, config={"seed": 2}), "has seed = 2, and this run 1; models trained"),
+        (replace(EARLIER, config={"seed": 2}), "has seed = 2, but this run has 1; standalone"),
         (replace(EARLIER, status="interrupted"), "is not a completed run with standalone acc"),
         (replace(EARLIER, participants=PEOPLE[2:]), "is not a completed run with standalone acc"),
     ],
@@ -56,8 +56,8 @@ def test_a_run_that_would_train_others_is_refused(
 
 
 def test_other_data_under_the_same_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="trained b alone on other data, not on that of this run"):
+    with pytest.raises(RecordError, match="trained b on other data, so its standalone accuracy"):
         standalone_of(EARLIER, tmp_path, {"a": "0f3a", "b": "0f3a"})
     older = replace(EARLIER, participants=(replace(PEOPLE[0], data_fingerprint=""),))
-    with pytest.raises(RecordError, match="trained a alone on data of which nothing is recorded"):
+    with pytest.raises(RecordError, match="trained a on data without a recorded fingerprint"):
         standalone_of(older, tmp_path, {"a": "0f3a"})

@@ -83,7 +83,7 @@ def test_a_tracker_that_raises_is_named_once_and_left_alone(
     assert good.heard[-1] == "end completed"
     assert len(good.heard) == 6
     (message,) = caplog.messages
-    assert message.startswith("T0 is not told any more, as it failed: ")
+    assert message.startswith("T0 failed and is not called again: ")
     assert "\n" not in message
 
 
@@ -130,7 +130,7 @@ def test_ones_own_is_found_where_the_run_is_started(
     assert (tmp_path / "told").read_text(encoding="utf-8") == "begin "
     # It is there, but cannot be made: the run goes on without it.
     load_trackers(tmp_path, tensorboard=False, tracker=f"{own_module}:broken").tell(after(0))
-    assert "my_trackers:broken is not told any more, as it failed: ValueError: no account" in (
+    assert "my_trackers:broken failed and is not called again: ValueError: no account" in (
         caplog.text
     )
 
@@ -142,7 +142,7 @@ def test_ones_own_is_found_where_the_run_is_started(
         ("my_trackers:Missing", "cannot be imported .AttributeError"),
         ("my_exit:Tracker", "cannot be imported .SystemExit"),
         ("my_trackers", "cannot be imported"),
-        ("my_trackers:number", "is not a class or function that makes one"),
+        ("my_trackers:number", "must be a class, or a function that returns a tracker"),
     ],
 )
 @pytest.mark.usefixtures("own_module")

@@ -79,7 +79,7 @@ def test_a_packed_reward_that_was_damaged_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes((reward / "model.safetensors").read_bytes())
     for name, says in (
         ("short", "is neither the folder of a reward nor"),
-        ("flipped", "is not the file that its card is of"),
+        ("flipped", "does not match its card"),
         ("none", "is neither the folder of a reward nor"),
         ("plain", "is neither the folder of a reward nor"),
     ):
@@ -96,18 +96,18 @@ def test_other_logits_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     for factor in (1.01, float("nan")):
         monkeypatch.setattr("aequa_flwr.rewards.formats.FORMATS", {"onnx": wrong(factor)})
-        with pytest.raises(ExportError, match="gives other logits, by up to"):
+        with pytest.raises(ExportError, match="gives logits that differ by up to"):
             export_reward(reward, "onnx", tmp_path / "x.onnx")
     cut = replace(good, read=lambda path: lambda x: good.read(path)(x)[:, :2])
     monkeypatch.setattr("aequa_flwr.rewards.formats.FORMATS", {"onnx": cut})
-    with pytest.raises(ExportError, match=r"gives \(1, 2\) logits instead of \(1, 10\)"):
+    with pytest.raises(ExportError, match=r"gives logits of shape \(1, 2\) instead of \(1, 10\)"):
         export_reward(reward, "onnx", tmp_path / "x.onnx")
 
     def broken(_path: Path) -> Any:
         raise RuntimeError("no such\noperator")
 
     monkeypatch.setattr("aequa_flwr.rewards.formats.FORMATS", {"onnx": replace(good, read=broken)})
-    with pytest.raises(ExportError, match=r"cannot be run \(RuntimeError: no such operator\)"):
+    with pytest.raises(ExportError, match=r"does not run \(RuntimeError: no such operator\)"):
         export_reward(reward, "onnx", tmp_path / "x.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["hospital-a"]
 

@@ -85,7 +85,7 @@ def test_what_is_no_reward_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path = make_reward(tmp_path, build_network("cnn", SCHEMA), 0.5)
     tensors = (path / "model.safetensors").read_bytes()
     (path / "model.safetensors").write_bytes(tensors[:-10])
-    with pytest.raises(RewardError, match="is not the file that its card is of"):
+    with pytest.raises(RewardError, match="does not match its card"):
         load_reward(path)
     (path / "model.safetensors").unlink()
     with pytest.raises(RewardError, match="cannot be read"):
@@ -96,7 +96,7 @@ def test_tensors_of_another_reward_are_noticed(tmp_path: Path) -> None:
     network = build_network("cnn", SCHEMA)
     ours, other = (make_reward(tmp_path / str(width), network, width) for width in (0.5, 0.6))
     (ours / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
-    with pytest.raises(RewardError, match="is not the file that its card is of"):
+    with pytest.raises(RewardError, match="does not match its card"):
         load_reward(ours)
 
 

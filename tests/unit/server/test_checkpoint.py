@@ -70,9 +70,9 @@ def test_the_last_two_are_kept_and_the_newest_is_taken(tmp_path: Path) -> None:
 
 
 def test_without_a_checkpoint_there_is_nothing_to_resume(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="has no checkpoint; start the run anew"):
+    with pytest.raises(CheckpointError, match="has no checkpoint; start a new run"):
         load_checkpoint(tmp_path)
-    with pytest.raises(CheckpointError, match="name the folder of a run"):
+    with pytest.raises(CheckpointError, match="give the folder of a run"):
         load_checkpoint(tmp_path / "nowhere")
 
 
@@ -103,14 +103,14 @@ def test_a_broken_one_is_refused_and_the_good_one_before_it_offered(
     with pytest.raises(CheckpointError) as error:
         load_checkpoint(tmp_path / "run")
     assert str(error.value) == (
-        f"{newer} is not a whole checkpoint; it may be truncated; the one before it, after round "
-        f"1, is good: use --resume {older}."
+        f"{newer} is not a checkpoint, or it is truncated; the checkpoint before it, after round "
+        f"1, is intact: use --resume {older}."
     )
     assert load_checkpoint(older).state.server_round == 1
     harm(older)
     with pytest.raises(CheckpointError) as error:
         load_checkpoint(tmp_path / "run")
-    assert str(error.value) == f"{newer} is not a whole checkpoint; it may be truncated."
+    assert str(error.value) == f"{newer} is not a checkpoint, or it is truncated."
 
 
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +118,8 @@ def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("aequa_flwr.server.checkpoint._VERSION", other)
     (path,) = saved(tmp_path / "run", FULL)
     monkeypatch.undo()
-    says = f"checkpoint {other}, not {_VERSION}"
-    with pytest.raises(CheckpointError, match=rf"of another version.*\({says}\)"):
+    says = f"checkpoint version {other}, not {_VERSION}"
+    with pytest.raises(CheckpointError, match=rf"by another version.*\({says}\)"):
         load_checkpoint(path)
 
 
@@ -148,9 +148,9 @@ def test_settings_and_network_must_be_the_same(tmp_path: Path) -> None:
     checkpoint = load_checkpoint(tmp_path / "run")
     moved = CONFIG.model_copy(update={"data_dir": "/elsewhere", "resume": str(tmp_path)})
     check_same_run(checkpoint, moved, PARAMS)
-    with pytest.raises(CheckpointError, match=r"is of a run with rounds = 7, and this one has 8"):
+    with pytest.raises(CheckpointError, match=r"belongs to a run with rounds = 7, but this run has 8"):
         check_same_run(checkpoint, CONFIG.model_copy(update={"rounds": 8}), PARAMS)
-    with pytest.raises(CheckpointError, match="is of another network than small-cnn is now"):
+    with pytest.raises(CheckpointError, match="belongs to another network than small-cnn is now"):
         check_same_run(checkpoint, CONFIG, {"z": PARAMS["z"]})
 
 
@@ -173,7 +173,7 @@ def test_a_record_of_a_newer_version_is_not_replaced(tmp_path: Path) -> None:
     newer = path.read_text(encoding="utf-8").replace(f'"schema": {SCHEMA_VERSION}', '"schema": 99')
     assert "99" in newer
     path.write_text(newer, encoding="utf-8")
-    with pytest.raises(RecordError, match=r"of a newer version \(99\); update aequa-flwr"):
+    with pytest.raises(RecordError, match=r"by a newer version \(99\); update aequa-flwr"):
         reopen_run(load_checkpoint(tmp_path))
     assert path.read_text(encoding="utf-8") == newer
 

@@ -10,7 +10,7 @@ from aequa_flwr.training import DeviceError, choose_compute
 
 def test_a_device_that_is_not_there_is_refused() -> None:
     missing = "mps" if not torch.backends.mps.is_available() else "cuda"
-    with pytest.raises(DeviceError, match="is not on this machine; there is"):
+    with pytest.raises(DeviceError, match="is not available here; choose from"):
         choose_compute(missing, "float32")
 
 

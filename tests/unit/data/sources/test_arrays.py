@@ -63,9 +63,9 @@ def test_float_arrays_are_numbers_and_keep_their_groups(tmp_path: Path) -> None:
         ({"y": labels(30) / 2}, "has y of shape .* and type float64; it must be one integer"),
         ({"y": labels(30) - 1}, "has the label -1 in y; number the classes from 0"),
         ({"y": labels(30) * 10**6}, "has the label 9000000 in y; number the classes from 0"),
-        ({"y": labels(30) * 0}, "holds the one class '0'; at least two"),
+        ({"y": labels(30) * 0}, "holds only the class '0'; at least two"),
         ({"groups": np.arange(29)}, "must have one integer in groups for each of 30 examples"),
-        ({"x": pixels(0, 6, 8), "y": labels(0)}, "has no example"),
+        ({"x": pixels(0, 6, 8), "y": labels(0)}, "has no examples"),
     ],
 )
 def test_bad_arrays_are_refused(tmp_path: Path, arrays: dict[str, Any], says: str) -> None:
@@ -80,7 +80,7 @@ def test_the_two_parts_must_be_of_one_form(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"test\.npz has examples of shape \(1, 5, 8\)"):
         load("arrays", tmp_path)
     write_arrays(tmp_path / "test.npz", x=np.ones((30, 1, 6, 8)))
-    with pytest.raises(DataError, match=r"test\.npz has examples .* type float32, and must have"):
+    with pytest.raises(DataError, match=r"test\.npz has examples .* type float32; it must have"):
         load("arrays", tmp_path)
 
 
@@ -92,5 +92,5 @@ def test_a_site_follows_the_schema_for_arrays(tmp_path: Path) -> None:
     assert data.schema == schema
     assert data.test.x.shape == (0, 4)
     save_schema(tmp_path / SCHEMA_FILE, replace(schema, classes=("ant", "bee")))
-    with pytest.raises(DataError, match=r"train\.npz has the label 2; allowed are 0 to 1"):
+    with pytest.raises(DataError, match=r"train\.npz has the label 2; allowed labels are 0 to 1"):
         site("arrays", tmp_path)

@@ -72,7 +72,7 @@ def deep(path: Path) -> None:
         (lambda path: path.write_text("text"), r"bee/1\.png is truncated or not a readable image"),
         (
             lambda path: Image.fromarray(pixels(5, 8)).save(path),
-            r"bee/1\.png has 8x5 pixels, and .*ant/0\.png has 8x6; bring all images to one size",
+            r"bee/1\.png has 8x5 pixels, but .*ant/0\.png has 8x6; resize all images",
         ),
         (deep, r"bee/1\.png has more than 8 bits"),
     ],
@@ -108,7 +108,7 @@ def test_an_image_too_large_for_memory_is_refused(
 
 def test_an_empty_class_folder_and_a_single_class_are_refused(tmp_path: Path) -> None:
     write_images(tmp_path / "one", ["ant"])
-    with pytest.raises(DataError, match="holds the one class 'ant'; at least two"):
+    with pytest.raises(DataError, match="holds only the class 'ant'; at least two"):
         load("images", tmp_path / "one")
     write_images(tmp_path / "two", ["ant", "bee"])
     (tmp_path / "two" / "cat").mkdir()
@@ -139,16 +139,16 @@ def test_a_site_follows_the_schema_for_images(tmp_path: Path) -> None:
 def test_a_site_whose_images_are_of_another_form_is_refused(tmp_path: Path) -> None:
     write_images(tmp_path, ["cat"], mode="RGB")
     save_schema(tmp_path / SCHEMA_FILE, Schema("images", (3, 6, 6), CLASSES))
-    with pytest.raises(DataError, match=r"has 8x6 pixels, and schema\.json says 6x6"):
+    with pytest.raises(DataError, match=r"has 8x6 pixels, but schema\.json says 6x6"):
         site("images", tmp_path)
     save_schema(tmp_path / SCHEMA_FILE, Schema("images", (1, 6, 8), CLASSES))
-    with pytest.raises(DataError, match=r"has colours, and schema\.json says grey"):
+    with pytest.raises(DataError, match=r"has colours, but schema\.json says grey"):
         site("images", tmp_path)
     save_schema(tmp_path / SCHEMA_FILE, Schema("images", (4, 6, 8), CLASSES))
-    with pytest.raises(DataError, match=r"schema\.json says 4 channels, and image files have 1 or"):
+    with pytest.raises(DataError, match=r"schema\.json says 4 channels, but image files have 1 or"):
         site("images", tmp_path)
     save_schema(tmp_path / SCHEMA_FILE, Schema("tokens", (6,), CLASSES, vocabulary=("a",)))
-    with pytest.raises(DataError, match=r"schema\.json describes tokens, and the data is images"):
+    with pytest.raises(DataError, match=r"schema\.json describes tokens, but the data is images"):
         site("images", tmp_path)
 
 
@@ -161,5 +161,5 @@ def test_images_beside_class_folders_are_not_a_class(tmp_path: Path, part: str) 
         for name in ("a", "b"):
             (tmp_path / "train" / name).mkdir()
             Image.fromarray(pixels(4, 4)).save(tmp_path / "train" / name / "1.png")
-    with pytest.raises(DataError, match=f"{part} holds images and no class folder; sort them"):
+    with pytest.raises(DataError, match=f"{part} holds images but no class folder; sort them"):
         load("images", tmp_path)

@@ -54,7 +54,7 @@ def test_the_real_sst_is_the_same_from_trees_and_from_lines(tmp_path: Path) -> N
     ("content", "says"),
     [
         ("(3 (2 A) (3 film))\n(3 (2 A) (3 fi", r"train\.txt, line 2 is not a bracketed tree"),
-        ("(7 (2 A) (3 film))\n", r"line 1 has the label '7'; allowed are 0 to 4"),
+        ("(7 (2 A) (3 film))\n", r"line 1 has the label '7'; allowed labels are 0 to 4"),
         ("(3  )\n", "line 1 has a text without a word"),
         ("", r"train\.txt is empty"),
     ],

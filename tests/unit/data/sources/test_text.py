@@ -38,7 +38,7 @@ def test_windows_line_ends_a_mark_and_blank_lines_change_nothing(tmp_path: Path)
         (b"good\tfine\nbad\t  \n", r"train\.tsv, line 2 has a text without a word"),
         (b"", r"train\.tsv is empty"),
         (b"good\tfine\nbad\t\xff\n", r"train\.tsv, line 2 is not UTF-8"),
-        (b"good\tfine\ngood\tdull\n", "holds the one class 'good'"),
+        (b"good\tfine\ngood\tdull\n", "holds only the class 'good'"),
     ],
 )
 def test_bad_text_is_refused_by_its_line(tmp_path: Path, content: bytes, says: str) -> None:
@@ -77,5 +77,7 @@ def test_a_vocabulary_that_no_card_can_hold_is_refused(
 ) -> None:
     monkeypatch.setattr("aequa_flwr.data.schema_file._MAX_WORD_BYTES", 20)
     write_tsv(tmp_path / "train.tsv")
-    with pytest.raises(DataError, match=r"has 6 different words, together \d+ bytes, and 20 are"):
+    with pytest.raises(
+        DataError, match=r"has 6 different words, together \d+ bytes, and at most 20"
+    ):
         load("text", tmp_path, cache_dir=str(tmp_path / "cache"))

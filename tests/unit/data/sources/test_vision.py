@@ -111,7 +111,9 @@ def test_a_compressed_file_in_its_place_is_refused(tmp_path: Path) -> None:
 def test_labels_outside_the_classes_and_other_counts_are_refused(tmp_path: Path) -> None:
     raw = write_mnist(tmp_path)
     write_idx(raw / "t10k-labels-idx1-ubyte", np.full(TEST, 77, dtype=np.uint8))
-    with pytest.raises(DataError, match=r"test part in .* has the label 77; allowed are 0 to 9"):
+    with pytest.raises(
+        DataError, match=r"test part in .* has the label 77; allowed labels are 0 to"
+    ):
         load("mnist", tmp_path)
     write_idx(raw / "t10k-labels-idx1-ubyte", labels(TEST - 1).astype(np.uint8))
     with pytest.raises(DataError, match="has 20 examples and 19 labels"):

@@ -49,9 +49,9 @@ def test_half_the_width_is_a_quarter_of_the_inner_multiply_adds(name: str) -> No
 @pytest.mark.parametrize(
     ("name", "schema", "words"),
     [
-        ("cnn", SCHEMAS["lstm"], "takes images, and the examples have shape"),
-        ("resnet18", Schema.numbered("images", (3, 4, 4), 2), "of at least 8x8, and these are 4x4"),
-        ("lstm", GREY, "takes text, and the examples are images"),
+        ("cnn", SCHEMAS["lstm"], "takes images, but the examples have shape"),
+        ("resnet18", Schema.numbered("images", (3, 4, 4), 2), "of at least 8x8, but these are 4x4"),
+        ("lstm", GREY, "takes text, but the examples are images"),
         ("mlp", SCHEMAS["lstm"], "takes numbers, not text"),
         ("vgg", GREY, "is not known; use one of cnn,"),
     ],

@@ -146,14 +146,17 @@ def test_a_users_own_network_is_found_checked_and_built(own_package: str) -> Non
         ("my_nets.small:plain_inside", 'layer r is a plain ReLU; use Channelwise."ReLU"'),
         ("my_nets.small:plain_conv", "layer c is a plain Conv2d; use slim layers"),
         ("my_nets.small:half_residual", "layer shortcut is a plain Identity"),
-        ("my_nets.small:not_channelwise", "'Dropout' is not channelwise; there are ReLU, GELU"),
+        ("my_nets.small:not_channelwise", "'Dropout' is not channelwise; use ReLU, GELU"),
         ("my_nets.small:nothing_slim", "has nothing that shrinks with the width"),
         ("my_nets.small:descending", "widths must ascend from above 0 to 1.0"),
         ("my_nets.small:two_ladders", "BatchNorm of different widths"),
         ("my_nets.small:leaving", "cannot be built: SystemExit: 3"),
         ("my_nets.leaves:make", "cannot be imported .SystemExit: 4"),
         ("my_nets.small:undescribed", r"do not describe their tensors \(scale.scale\)"),
-        ("my_nets.small:lying", "at width 0.3 the ordinary network of its sub-network gives other"),
+        (
+            "my_nets.small:lying",
+            "at width 0.3 the plain network of its sub-network gives different",
+        ),
     ],
 )
 @pytest.mark.usefixtures("own_package")
