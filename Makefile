@@ -28,7 +28,7 @@ test: $(READY) ## check format, lint and types, and run all tests that CI runs
 
 e2e: $(READY) ## test a federation of real processes on the loopback, with TLS and keys
 	"$(BIN)/python" -m pytest -m "not lab" tests/e2e/test_federation.py tests/e2e/test_deployed_run.py tests/e2e/test_resume.py tests/e2e/test_faults.py \
-		tests/e2e/test_ray_cluster.py
+		tests/e2e/test_ray_cluster.py tests/e2e/test_simulate.py tests/e2e/test_own_flower_app.py
 
 e2e-hosts: $(READY) ## test the same on four hosts, one of them offline for a while (needs root)
 	"$(BIN)/python" -m pytest -m lab tests/lab/test_hosts.py

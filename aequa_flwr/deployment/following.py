@@ -60,21 +60,28 @@ def watch(
     deque(reader.new(), maxlen=0)  # skip the progress from before a resume
     follower = connection.follow(run_id, log)
     was_there = False
-    while True:
-        over = follower.poll() is not None
-        for progress in reader.new():
-            view.show(progress)
-        if over:
-            status = _status(connection, run_id, patience_s)
-            if status.startswith("finished"):
-                return status
-            follower = connection.follow(run_id, log)  # the stream broke, but the run continues
-        if was_there and not folder.exists():
-            raise UserError(f"The run folder {folder} was removed during the run.")
-        was_there = folder.exists()
-        if _written_since(folder / REPORT_FILE, started) and load_record(folder).status == "failed":
-            return "failed"
-        time.sleep(_POLL_S)
+    try:
+        while True:
+            over = follower.poll() is not None
+            for progress in reader.new():
+                view.show(progress)
+            if over:
+                status = _status(connection, run_id, patience_s)
+                if status.startswith("finished"):
+                    return status
+                follower = connection.follow(run_id, log)  # the stream broke, but the run continues
+            if was_there and not folder.exists():
+                raise UserError(f"The run folder {folder} was removed during the run.")
+            was_there = folder.exists()
+            if (
+                _written_since(folder / REPORT_FILE, started)
+                and load_record(folder).status == "failed"
+            ):
+                return "failed"
+            time.sleep(_POLL_S)
+    finally:
+        follower.terminate()  # does nothing if it has ended
+        follower.wait()
 
 
 def _status(connection: Connection, run_id: int, patience_s: float) -> str:

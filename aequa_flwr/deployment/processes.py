@@ -173,6 +173,7 @@ def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterat
         f'address = "{_HOST}:{port}"\ninsecure = true\n',
         encoding="utf-8",
     )
+    link = None
     try:
         with (logs / "superlink.log").open("wb") as log:
             link = subprocess.Popen(
@@ -194,6 +195,8 @@ def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterat
     finally:
         with undisturbed():
             stop_all(env)
+            if link is not None:
+                link.wait()  # it has ended, but an object that was not told so warns
             shutil.rmtree(home, ignore_errors=True)
 
 

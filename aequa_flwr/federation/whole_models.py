@@ -72,7 +72,7 @@ def train_alone(
         got = Alone()
         for name, model in answer.models.items():
             if nodes.get(name) != node or name in taken:
-                fail({name: "a standalone model that nobody asked for was dropped"})
+                fail({name: "a standalone model that was not asked for was ignored"})
                 continue
             got.measured[name] = measure(model)
             got.models[name] = model

@@ -38,6 +38,7 @@ def test_in_process_on_ray_and_by_the_command_line(
     assert carrying(str(tmp_path)) == []
 
 
+@pytest.mark.long
 def test_own_arrays_go_to_other_processes(
     tmp_path: Path, marked_env: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,9 +157,12 @@ def test_accuracies_of_another_run_may_be_of_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"seed": 2}, "has seed = 1, and this run 2; models trained alone would differ"),
-        ({"rounds": 3}, "has rounds = 2, and this run 3"),
-        ({"partition": "homogeneous"}, "has partition = 'dirichlet:1', and this run 'homogeneous'"),
+        ({"seed": 2}, "has seed = 1, but this run has 2; standalone models would differ"),
+        ({"rounds": 3}, "has rounds = 2, but this run has 3"),
+        (
+            {"partition": "homogeneous"},
+            "has partition = 'dirichlet:1', but this run has 'homogeneous'",
+        ),
     ],
 )
 def test_accuracies_of_a_run_with_other_settings_are_refused(

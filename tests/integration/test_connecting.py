@@ -106,7 +106,8 @@ def test_a_certificate_for_another_host(tmp_path: Path, hosts: tuple[str, ...], 
     with server(folder / "server") as port:
         says = refused(connection_check(site_of(folder, port, by)))
     assert f"The server.pem of the server at {by}:{port} is for another host" in says
-    assert f"`aequa federation renew DIR --host {by},...`, or start-supernode.sh gets" in says
+    assert f"`aequa federation renew DIR --host {by},...`, or correct the server's name" in says
+    assert "name in start-supernode.sh" in says
 
 
 def test_a_certificate_of_another_authority(tmp_path: Path) -> None:

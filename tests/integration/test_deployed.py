@@ -220,7 +220,7 @@ def test_a_second_node_of_the_same_name_is_refused_in_both_logs(
     said = [
         record.name for record in caplog.records if "another node has joined" in record.getMessage()
     ]
-    assert {"aequa_flwr.server.strategy", "aequa_flwr.federation.node"} <= set(said)
+    assert {"aequa_flwr.server.journal", "aequa_flwr.federation.node"} <= set(said)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,12 @@ def test_a_dry_run_says_what_is_done_and_what_is_to_do(
     ("text", "more", "says", "expected"),
     [
         (SMALL, ("--at-once", "0"), "--at-once 0 is not possible", 2),
-        (SMALL, ("--set", "rounds=3"), "--set rounds is not possible for a grid; write the setting into", 2),
+        (
+            SMALL,
+            ("--set", "rounds=3"),
+            "--set rounds is not possible for a grid; write the setting into",
+            2,
+        ),
         (SMALL, ("--set", "threads"), "write --set KEY=VALUE", 2),
         (SMALL, ("--page-only",), "run the grid first, or give another with --results.", 1),
         (SMALL, ("--device", "mps"), "aequa: device = 'mps' is not available here", 1),

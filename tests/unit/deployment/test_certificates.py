@@ -135,4 +135,4 @@ def test_a_certificate_does_not_outlive_its_ca(
     assert "WRONG  sites/a/ca.crt expired on" in out
     later(monkeypatch, -2)
     code, out, _ = aequa("check", folder)
-    assert "set this machine's clock" in out
+    assert "set the clock" in out

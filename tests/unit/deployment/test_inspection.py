@@ -83,7 +83,7 @@ def test_a_key_that_others_can_read_is_wrong(aequa: Say, folder: Path) -> None:
     code, _, err = aequa("check", folder, "--site", "c")
     assert code == 1
     assert "There is no site c" in err
-    assert "there is a, b." in err
+    assert "the sites are: a, b." in err
 
 
 def test_a_machine_checks_the_part_that_it_was_given(

@@ -85,7 +85,7 @@ def test_a_script_that_cannot_start_says_why(folder: Path, tmp_path: Path) -> No
     assert "flower-supernode is not on the PATH" in done.stderr
     with pytest.raises(subprocess.CalledProcessError) as failed:
         started(site, "flower-supernode", tmp_path, AEQUA_DATA=str(tmp_path / "nowhere"))
-    assert "nowhere; set AEQUA_DATA" in failed.value.stderr
+    assert "nowhere does not exist; set AEQUA_DATA" in failed.value.stderr
 
 
 def test_registering_keeps_the_node_id_and_leaves_who_has_one_alone(

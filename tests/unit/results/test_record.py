@@ -50,7 +50,9 @@ def test_what_is_no_record_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     text = path.read_text(encoding="utf-8")
     path.write_text(text[:-20], encoding="utf-8")
-    with pytest.raises(RecordError, match="is incomplete or damaged; `aequa run --resume` rebuilds it"):
+    with pytest.raises(
+        RecordError, match="is incomplete or damaged; `aequa run --resume` rebuilds it"
+    ):
         load_record(tmp_path)
     newer = text.replace(f'"schema": {SCHEMA_VERSION}', '"schema": 99')
     path.write_text(newer, encoding="utf-8")

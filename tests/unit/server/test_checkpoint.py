@@ -148,7 +148,9 @@ def test_settings_and_network_must_be_the_same(tmp_path: Path) -> None:
     checkpoint = load_checkpoint(tmp_path / "run")
     moved = CONFIG.model_copy(update={"data_dir": "/elsewhere", "resume": str(tmp_path)})
     check_same_run(checkpoint, moved, PARAMS)
-    with pytest.raises(CheckpointError, match=r"belongs to a run with rounds = 7, but this run has 8"):
+    with pytest.raises(
+        CheckpointError, match=r"belongs to a run with rounds = 7, but this run has 8"
+    ):
         check_same_run(checkpoint, CONFIG.model_copy(update={"rounds": 8}), PARAMS)
     with pytest.raises(CheckpointError, match="belongs to another network than small-cnn is now"):
         check_same_run(checkpoint, CONFIG, {"z": PARAMS["z"]})
