@@ -46,7 +46,7 @@ lint: $(READY) ## format the code and fix what ruff can fix
 docs: $(READY) ## write the reference pages, build the documentation into site/, run the tutorial and the notebook
 	"$(BIN)/python" docs/generate.py
 	"$(BIN)/mkdocs" build --strict
-	"$(BIN)/python" -m pytest -m long tests/e2e/test_tutorial.py tests/e2e/test_notebook.py
+	"$(BIN)/python" -m pytest -m "not lab" tests/e2e/test_tutorial.py tests/e2e/test_notebook.py
 
 bench: $(READY) ## measure speed and memory, and write docs/benchmarks.md (20 minutes)
 	"$(BIN)/python" benchmarks/suite.py

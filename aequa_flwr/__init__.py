@@ -65,4 +65,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Return what tab completion offers: the public names, and what every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

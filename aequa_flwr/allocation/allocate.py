@@ -46,18 +46,25 @@ def allocate(
     """Choose for every participant the level that makes all gains together high and even.
 
     Minimises ``objective`` (equation 3 of the paper) over the gains ``u_i = a_i - c_i``, subject to
-    ``u_i >= 0``. ``contributions`` has one number per participant. ``levels`` has the accuracy of
-    every width, narrowest first, in the same unit. It need not rise with the width: among levels of
-    equal accuracy the narrowest is taken. Equal contributions get the same level. A participant
-    above every level gets the widest one and does not influence the others.
+    ``u_i >= 0``. Equal contributions get the same level. A participant above every level gets the
+    widest one and does not influence the others.
 
-    ``epsilon`` is a variance: spreads of the gains far below its square root count as none. The
-    default, for fractions in [0, 1], is (0.001)^2. A tenth of a percentage point is what one
-    example in a thousand is worth, and the smallest spread that the paper reports. Towards 0 the
-    mean gain hardly counts, towards infinity everybody gets the most accurate level.
+    Args:
+        contributions: One number per participant.
+        levels: The accuracy of every width, narrowest first, in the unit of the contributions. It
+            need not rise with the width: among levels of equal accuracy the narrowest is taken.
+        epsilon: A variance. Spreads of the gains far below its square root count as none. The
+            default, for fractions in [0, 1], is (0.001)^2. A tenth of a percentage point is what
+            one example in a thousand is worth, and the smallest spread that the paper reports.
+            Towards 0 the mean gain hardly counts, towards infinity everybody gets the most accurate
+            level.
+        solver: "exact", or "annealing" as in the paper.
+        objective: A cost of the mean and the variance of the gains. The docstring of
+            ``exact.sweep`` says for which costs the exact solver finds the minimum.
+        seed: Used by "annealing" only.
 
-    ``solver`` is "exact" (for which objectives: see ``exact.sweep``) or "annealing", the only one
-    that uses ``seed``. Raises ValueError that says what to change.
+    Raises:
+        ValueError: An argument is not valid. The text says what to change.
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, not {solver!r}")

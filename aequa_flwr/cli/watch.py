@@ -10,7 +10,7 @@ import psutil
 from rich.console import Console
 
 from aequa_flwr.cli.show import show_record
-from aequa_flwr.deployment import ProgressView, duration, how_to_go_on, progress_line
+from aequa_flwr.deployment import ProgressView, duration, how_to_resume, progress_line
 from aequa_flwr.errors import UserError
 from aequa_flwr.results import (
     PROGRESS_FILE,
@@ -226,7 +226,7 @@ def _refuse_dead(glance: Glance, folder: Path) -> None:
     if glance.is_dead:
         raise UserError(
             f"The run in {folder} seems to be dead: its process is gone and nothing was written "
-            f"for {duration(glance.quiet_s)}. {how_to_go_on(folder)}"
+            f"for {duration(glance.quiet_s)}. {how_to_resume(folder)}"
         )
 
 
@@ -255,7 +255,7 @@ def _tell_end(record: RunRecord, folder: Path, console: Console) -> int:
         show_record(console, record, folder)
         return 0
     # An interrupted run can always be resumed, a failed one not in every case.
-    how = f" {how_to_go_on(folder)}" if record.status == "interrupted" else ""
+    how = f" {how_to_resume(folder)}" if record.status == "interrupted" else ""
     reason = record.reason or "no reason is recorded."
     raise UserError(f"The run in {folder} {_ENDED[record.status]}: {reason}{how}")
 

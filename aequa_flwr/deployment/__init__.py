@@ -7,7 +7,7 @@ from aequa_flwr.deployment.following import (
     View,
     check_end,
     follow_connected,
-    how_to_go_on,
+    how_to_resume,
     watch,
 )
 from aequa_flwr.deployment.inspection import DueSoon, connection_check, file_checks
@@ -46,7 +46,7 @@ __all__ = [
     "duration",
     "file_checks",
     "follow_connected",
-    "how_to_go_on",
+    "how_to_resume",
     "init_federation",
     "local_federation",
     "parse_hosts",

@@ -117,13 +117,13 @@ def follow_connected(config: RunConfig, name: str, folder: Path, view: View) -> 
         raise FederationError(
             f"{error} The run may continue without this command: `aequa watch "
             f"{shlex.quote(str(folder))}` on the server shows it. If it has ended: "
-            f"{how_to_go_on(folder, name)}"
+            f"{how_to_resume(folder, name)}"
         ) from error
     except KeyboardInterrupt:
         connection.stop(run_id)
         raise InterruptedRunError(
             f"Interrupted; run {run_id} was stopped, and its results so far are in {folder} on "
-            f"the server. {how_to_go_on(folder, name)}"
+            f"the server. {how_to_resume(folder, name)}"
         ) from None
 
 
@@ -140,7 +140,7 @@ def check_end(folder: Path, status: str, log: Path, connection: str = "") -> Non
     sentences = [record.reason if record and record.reason else f"The run ended as {status}."]
     reached = record is None or not record.reason or record.rounds or _assessed(record)
     if "--resume" not in sentences[0] and reached:
-        sentences.append(how_to_go_on(folder, connection))
+        sentences.append(how_to_resume(folder, connection))
     raise UserError(" ".join([*sentences, f"Flower's log is {log}."]))
 
 
@@ -149,7 +149,7 @@ def _assessed(record: RunRecord) -> bool:
     return any(line.standalone_accuracy is not None for line in record.participants)
 
 
-def how_to_go_on(folder: Path, connection: str = "") -> str:
+def how_to_resume(folder: Path, connection: str = "") -> str:
     """Return a sentence that says how to resume the run in ``folder``."""
     where = f" --connection {connection}" if connection else ""
     return f"Resume it with `aequa run --resume {shlex.quote(str(folder))}{where}`."

@@ -68,15 +68,18 @@ def make_client_app(
     load_data: Callable[[Context], Arrays] | None = None,
     network: "Builder | SlimNetwork | None" = None,
 ) -> ClientApp:
-    """Return the ClientApp of a participant; it needs an `AequaStrategy` on the server.
+    """Return the ClientApp of a participant; the server runs an `AequaStrategy`.
 
-    ``load_data(context)`` returns a participant's own ``(x, y)``: images as uint8, other numbers as
-    floats, labels as integers from 0. The participant is called as ``participant`` in the node's
-    config says, and in a simulation participant-01, participant-02, ... ``network`` builds the
-    slimmable network from a schema; without it the one that the settings name is built.
+    The name of the participant is ``participant`` in the node's config. In a simulation, names are
+    participant-01, participant-02, ...
 
-    Without ``load_data`` the data is what the settings name (simulated), or the folder that
-    ``data`` in the node's config names (deployed).
+    Args:
+        load_data: A function that takes Flower's `Context` and returns the participant's inputs and
+            labels ``(x, y)``: images as uint8, other numbers as floats, labels as integers from 0.
+            By default, the settings name the data of a simulation, and ``data`` in the node's
+            config names the folder of a deployed node.
+        network: The same function or network as on the server. By default, it is found by its
+            name in the settings.
     """
     if load_data is not None and not callable(load_data):
         raise TypeError("load_data must be a function of Flower's Context that returns (x, y)")

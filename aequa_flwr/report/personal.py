@@ -47,9 +47,9 @@ _TOLD = {
     "its update has norm": "its update was longer than that round allowed",
     "no standalone model arrived": "its standalone model did not arrive",
     "it never took part": "it never took part in a round",
-    UNDELIVERED: "its reward was not delivered; ask the coordinator to send it again",
+    UNDELIVERED: "its reward was not delivered; ask the operator to send it again",
 }
-_NOT_TOLD = "its reply could not be used; the coordinator's record has the reason"
+_NOT_TOLD = "its reply could not be used; the operator's record has the reason"
 _ALONE, _REWARD = "Standalone model", "Reward"
 
 
@@ -258,6 +258,6 @@ def _check(record: RunRecord, own: ParticipantRecord) -> str:
     return section(
         "How to check it",
         f"{reward}<p>This page is about one participant and reveals nothing about the others. The "
-        "coordinator has the report of the whole run, which shows how all were treated."
+        "operator has the report of the whole run, which shows how all were treated."
         "</p>\n" + note(f"Made with {versions}." if versions else ""),
     )

@@ -183,8 +183,10 @@ def _parts(value: "DataclassInstance") -> dict[str, object]:
 def load_record(run: Path | str) -> RunRecord:
     """Return the record of the run in folder ``run``, or in that file.
 
-    Records of older versions are read too; fields that they lack have their defaults. Raises
-    RecordError if there is no record or it cannot be read.
+    Records of older versions are read too; fields that they lack have their defaults.
+
+    Raises:
+        UserError: There is no record, or it cannot be read.
     """
     run = Path(run)
     path = run / RECORD_FILE if run.is_dir() else run

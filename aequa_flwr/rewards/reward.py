@@ -130,9 +130,11 @@ def pack_reward(card: RewardCard, params: Params) -> bytes:
 def load_reward(path: str | Path) -> "nn.Module":
     """Return the reward in folder ``path``, or in that packed file, ready for inference.
 
-    It is an nn.Sequential of ordinary layers, including BatchNorm, of the reward's own size. The
+    It is an `nn.Sequential` of ordinary layers, including BatchNorm, of the reward's own size. The
     only classes from this package are the addition of a residual block and the mean over a text.
-    Raises RewardError that says what is wrong with the folder.
+
+    Raises:
+        UserError: There is no reward, or its files are damaged. The text says which.
     """
     folder = Path(path)
     card = load_card(folder)

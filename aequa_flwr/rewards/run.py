@@ -43,10 +43,14 @@ class Rewards(Mapping[str, "nn.Module"]):
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended.
+    """A finished run, as `simulate` and `load_run` return it.
 
-    ``folder`` holds its files; a temporary one is removed with this object: keep it with `save`.
-    ``record`` is everything that was measured.
+    Printed, it says in one or two sentences how fair the rewards are.
+
+    Attributes:
+        folder: The folder with the files of the run. If it is temporary, it is removed with this
+            object; `save` keeps a copy.
+        record: Everything that was measured.
     """
 
     folder: Path
@@ -55,7 +59,7 @@ class Run:
 
     @cached_property
     def rewards(self) -> Rewards:
-        """Each participant's reward, an ordinary small `nn.Module`."""
+        """The rewards by the name of the participant; each is a small `torch.nn.Module`."""
         return Rewards(self.folder / REWARDS_FOLDER, self.temporary)
 
     @cached_property
@@ -64,7 +68,7 @@ class Run:
         return render_page(self.record)
 
     def save(self, folder: str | Path) -> "Run":
-        """Copy all files of the run to a new ``folder``; return the run there."""
+        """Copy all files of the run to ``folder``, which must not exist; return the run there."""
         target = Path(folder).expanduser()
         if target.exists():
             raise UserError(f"The folder {target} exists already; choose another.")
@@ -76,9 +80,10 @@ class Run:
 
 
 def load_run(folder: str | Path) -> Run:
-    """Return the run in ``folder``, as `aequa run` and `simulate` leave it.
+    """Return the run in ``folder``, which `aequa run`, `simulate` or an `AequaStrategy` wrote.
 
-    Raises UserError if there is none or its record cannot be read.
+    Raises:
+        UserError: There is no run, or its record cannot be read.
     """
     path = Path(folder).expanduser()
     return Run(path, load_record(path))

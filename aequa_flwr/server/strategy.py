@@ -58,24 +58,30 @@ logger = logging.getLogger(__name__)
 
 
 class AequaStrategy(Strategy):
-    """Joins the nodes, assesses contributions, trains round by round, allocates rewards.
+    """A Flower strategy that gives every participant a model worth its contribution.
 
-    Flower's side of a run: messages, waiting and saving. What a round makes of the state is decided
-    by ``steps``, and everything that is known is in ``state`` and, for people, in ``record``.
-
-    In a Flower app of your own, with nodes that run `make_client_app`:
+    It joins the nodes, assesses contributions, trains round by round and allocates the rewards. The
+    nodes run `make_client_app`.
 
         strategy = AequaStrategy("small-cnn", (x, y), participants=3, rounds=10, output="runs/one")
         strategy.start(grid)
+        strategy.record.measures.pearson
 
-    ``network`` is a name of `aequa networks`, a function from a schema to a `SlimNetwork`, or a
-    `SlimNetwork`, which keeps its weights. ``validation`` are inputs and labels that the server
-    measures on; ``held_out`` are others that nothing is chosen on. ``schema`` describes the
-    participants' examples, if the validation data does not do it: without validation data, or if
-    these lack a class. ``output`` is the run's folder; without one nothing is written and the
-    record is in ``record`` only. ``on_progress`` is told where the run is. All other keywords are
-    settings, as in `RunConfig`; they are sent to the nodes. Raises UserError at once for what
-    cannot be run.
+    Args:
+        network: A name of `aequa networks`, a function that takes a `Schema` and returns a
+            `SlimNetwork`, or a `SlimNetwork`, from whose weights the training starts.
+        validation: Inputs and labels that the server measures on. Without them rewards are
+            allocated by width.
+        held_out: Other inputs and labels, which are measured on but never used for a choice.
+        schema: A description of the participants' data. It is needed without validation data, or
+            if the validation data lacks a class.
+        output: The folder of the run. Without it nothing is written: ``record`` and ``reward_of``
+            have the results.
+        on_progress: A function that receives the progress of the run.
+        settings: All other settings of `RunConfig`, in snake_case. They are sent to the nodes.
+
+    Raises:
+        UserError: An argument is not valid. The text says what to change.
     """
 
     def __init__(
@@ -164,13 +170,25 @@ class AequaStrategy(Strategy):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Run all stages that ``state`` does not have behind it; the record is kept throughout.
+        """Run the federation from its current state to the end.
 
-        ``initial_arrays`` replaces the network's weights. ``timeout`` is how long a round may take,
-        in seconds; without it that of the settings. ``num_rounds`` may only repeat the settings:
-        participants train by them. ``train_config`` is sent with every message, and
-        ``evaluate_fn`` is called with the full model after every round. Participants do not
-        evaluate: accuracies are the server's to measure, so an ``evaluate_config`` is refused.
+        The record is written throughout, so a run that stops early can be resumed.
+
+        Args:
+            grid: Flower's grid, as the ServerApp receives it.
+            initial_arrays: Initial weights instead of those of the network.
+            num_rounds: May only repeat the setting ``rounds``, by which participants train.
+            timeout: How long a round may take, in seconds, instead of ``round_timeout_s``.
+            train_config: Values that are sent with every message.
+            evaluate_config: Is refused: participants do not evaluate, the server does.
+            evaluate_fn: Is called with the round and the full model after every round.
+
+        Returns:
+            Flower's result: the full model, and the metrics of every round.
+
+        Raises:
+            UserError: The run failed. The text says why, and so does the record.
+            ValueError: An argument cannot be used with this strategy.
         """
         if evaluate_config:
             raise ValueError(
@@ -362,7 +380,7 @@ class AequaStrategy(Strategy):
         return None
 
     def reward_of(self, name: str) -> tuple[RewardCard, Params]:
-        """Return the card and the tensors of a participant's reward."""
+        """Return the card of a participant's reward, and its tensors by name."""
         return self._rewards.reward_of(name, self.state, self.record)
 
 

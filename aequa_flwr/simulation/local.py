@@ -8,7 +8,7 @@ from aequa_flwr.deployment import (
     Size,
     View,
     check_end,
-    how_to_go_on,
+    how_to_resume,
     local_federation,
     watch,
 )
@@ -51,7 +51,7 @@ def _run(config: RunConfig, size: Size, port: int, folder: Path, logs: Path, vie
     except KeyboardInterrupt:
         _close_record(folder, config, "interrupted", "The run was interrupted.")
         raise InterruptedRunError(
-            f"Interrupted; the results so far are in {folder}. {how_to_go_on(folder)}"
+            f"Interrupted; the results so far are in {folder}. {how_to_resume(folder)}"
         ) from None
     except UserError as error:
         _close_record(folder, config, "failed", str(error))

@@ -53,25 +53,28 @@ def simulate(
         run.rewards["participant-01"](inputs)
 
     Args:
-        data: your own data instead of a named data set: one pair ``(x, y)``, shared out by the
-            settings ``participants`` and ``partition``, or a pair for each participant by name.
+        data: Your own data instead of a named data set: one pair ``(x, y)``, which the settings
+            ``participants`` and ``partition`` divide, or a pair for each participant by name.
             Images are uint8, other numbers floats, labels integers from 0.
-        validation: inputs and labels that the server measures on. Without it, a fifth of every
-            class of ``data`` is set aside.
-        schema: what your data is, where the arrays do not say it (names of classes, a class that
-            nobody has).
-        network: a name of `aequa networks`, a function from a schema to a `SlimNetwork`, or a
-            `SlimNetwork`, which keeps its weights. Without it, what suits the data.
-        output: the folder of the run, which must not exist. Without it, files are temporary and
-            go with the result; `Run.save` keeps them.
-        progress: whether to show where the run is, or a function that is told.
-        backend: "process" trains one participant after the other in this process; "ray" starts
+        validation: Inputs and labels that the server measures on. By default, a fifth of every
+            class of ``data``.
+        schema: What the arrays do not show of your data: the names of classes, or a class that
+            has no example.
+        network: A name of `aequa networks`, a function that takes a `Schema` and returns a
+            `SlimNetwork`, or a `SlimNetwork`, from whose weights the training starts. By default,
+            a network that suits the data.
+        output: The folder of the run, which must not exist. By default, a temporary folder that is
+            removed with the result; `Run.save` keeps a copy.
+        progress: Whether to show the progress of the run, or a function that receives it.
+        backend: "process" trains one participant after the other in this process. "ray" starts
             Flower with Ray and trains on all cores or GPUs. The record is the same.
-        workers: with "ray", how many processes train (default: one per core or GPU).
-        settings: everything else of `RunConfig`, in snake_case: ``participants=5``, ``rounds=20``,
-            ``contribution="cgsv"``, ``reward="training-time"``, ...
+        workers: How many processes train with "ray". By default, one per core or GPU.
+        settings: All other settings of `RunConfig`, in snake_case: ``participants=5``,
+            ``rounds=20``, ``contribution="cgsv"``, ``reward="training-time"``, ...
 
-    Raises UserError, which names the argument, before anything is trained.
+    Raises:
+        UserError: An argument is not valid, or the run failed. The text says what to change. A
+            bad argument is found before anything is trained.
     """
     _check_arguments(data, validation, schema, backend, workers)
     _check_folder(output, settings)

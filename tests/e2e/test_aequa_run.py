@@ -75,7 +75,7 @@ def test_rewards_while_training_show_what_is_being_assessed(
     options = ("--contribution", "fedsv", "--reward", "training-time", "--set", "behaviour=zeros")
     done = run_aequa("run", *SMALL, *options, "--output", str(output), cwd=tmp_path, env=marked_env)
     assert done.returncode == 0, done.stdout + done.stderr
-    for words in ("Assessing contributions: 64", "round 3 of 3", "Pearson (width)"):
+    for words in ("Assessing contributions: 64", "round 3 of 3", "Pearson correlation (width)"):
         assert words in done.stdout, done.stdout
     record = record_of(output)
     assert {r["num_evaluations"] for r in record["rounds"]} == {64}
@@ -87,8 +87,8 @@ def test_own_data_and_own_network_from_the_folder_where_it_is_started(
 ) -> None:
     """docs/your-own.md word by word: my_nets.py lies in the current folder, so do the pictures."""
     page = (ROOT / "docs" / "your-own.md").read_text(encoding="utf-8")
-    code = page.split("```python\n")[1].split("```")[0]
-    assert code.startswith("# my_nets.py")
+    blocks = [block.split("```")[0] for block in page.split("```python\n")[1:]]
+    (code,) = (block for block in blocks if block.startswith("# my_nets.py"))
     (tmp_path / "my_nets.py").write_text(code, encoding="utf-8")
     rng = np.random.default_rng(0)
     for label, level in (("dark", 60), ("light", 190)):

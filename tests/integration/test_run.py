@@ -15,7 +15,6 @@ from tests.integration.in_process import (
     InProcessGrid,
     record_of,
     run_in_process,
-    simulated,
     without_times,
 )
 
@@ -219,7 +218,8 @@ def test_a_node_of_another_version_is_refused_and_the_others_run(tmp_path: Path)
 
 def test_a_name_used_twice_is_refused(tmp_path: Path) -> None:
     changes = SMALL | {"join-timeout-s": 0.5, "rounds": 1}
-    twins = [simulated(0, 2), simulated(0, 2)]  # both think they are the first of two
+    # Both think they are the first of two.
+    twins = [{"partition-id": 0, "num-partitions": 2}] * 2
     run_in_process(tmp_path / "run", num_nodes=2, sites=twins, **changes)
     reasons = [failure["reason"] for failure in record_of(tmp_path / "run")["failures"]]
     assert any("another node has joined with this name" in reason for reason in reasons)

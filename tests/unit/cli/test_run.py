@@ -11,7 +11,7 @@ import pytest
 from aequa_flwr.cli.commands import make_parser
 from aequa_flwr.cli.main import main
 from aequa_flwr.cli.run import _read_config
-from aequa_flwr.deployment import how_to_go_on
+from aequa_flwr.deployment import how_to_resume
 from aequa_flwr.methods import Value
 from aequa_flwr.server import RunFolder
 from aequa_flwr.settings import RunConfig
@@ -100,7 +100,7 @@ def test_a_port_that_is_taken_is_refused(
 
 def test_a_way_to_go_on_can_be_pasted(tmp_path: Path) -> None:
     folder = tmp_path / "my runs" / "it's"
-    command = re.findall("`(.*)`", how_to_go_on(folder, "aequa"))[0]
+    command = re.findall("`(.*)`", how_to_resume(folder, "aequa"))[0]
     options = make_parser().parse_args(shlex.split(command)[1:])
     assert (options.resume, options.connection) == (str(folder), "aequa")
 

@@ -24,7 +24,7 @@ def test_the_page_says_when_the_run_went_on() -> None:
 
 
 @pytest.mark.parametrize("case", ["interrupted", "failed", "running"])
-def test_an_unfinished_run_says_how_to_go_on(case: str) -> None:
+def test_an_unfinished_run_says_how_to_resume(case: str) -> None:
     assert "<code>aequa run --resume RUN</code>" in render_page(CASES[case])
     assert "--resume" not in render_page(CASES["10"])
 
