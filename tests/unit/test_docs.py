@@ -38,8 +38,11 @@ def test_a_reference_page_is_what_the_code_says(name: str, monkeypatch: pytest.M
 
 def anchors(page: Path) -> set[str]:
     """The headings of a page as links name them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    names = re.findall(r"^::: (\S+)$", text, re.MULTILINE)  # a name of the API has a heading too
+    plain = {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+    return plain | set(names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -90,3 +93,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         text = page.read_text(encoding="utf-8")
         # A link may lead to the network; nothing of the page may come from there.
         assert not re.search(r"<(script|img|link)[^>]*(src|href)=\"(https?:)?//", text), page.name
+    names = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    text = (tmp_path / "api.html").read_text(encoding="utf-8")
+    assert [name for name in names if f'id="{name}"' not in text] == []
+    assert "doc-module" not in text, "a function has the name of its module; write both"
