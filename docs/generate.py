@@ -27,13 +27,16 @@ Python, they are keywords of `simulate` and `AequaStrategy`, in snake case. With
 
 def configuration() -> str:
     """Return the page of all settings."""
-    lines = [_SETTINGS, "| key | kind | default | meaning |", "|---|---|---|---|"]
+    lines = [_SETTINGS, "| key | kind | default | meaning | more |", "|---|---|---|---|---|"]
     for name, field in RunConfig.model_fields.items():
         value = "auto" if field.is_required() else field.default
         text = str(value).lower() if isinstance(value, bool) else f"{value}"
         default = f"`{text}`" if text else ""
         words = (field.description or "").replace("|", "\\|")
-        lines.append(f"| `{name.replace('_', '-')}` | {_kind(field)} | {default} | {words} |")
+        page = field.json_schema_extra["page"]  # type: ignore[index]  # a dict, of our own
+        more = f"[{page.partition('.')[0]}]({page})"
+        key = name.replace("_", "-")
+        lines.append(f"| `{key}` | {_kind(field)} | {default} | {words} | {more} |")
     return "\n".join([*lines, ""])
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 import psutil
@@ -203,7 +204,9 @@ def local_federation(logs: Path, port: int, *, simulated: bool = True) -> Iterat
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Ignore stop signals during the block: a second Ctrl-C while stopping would leave orphans."""
-    before = {stop: signal.signal(stop, signal.SIG_IGN) for stop in STOP_SIGNALS}
+    before = {}
+    if current_thread() is main_thread():  # in others Python has no signals, nor are they told
+        before = {stop: signal.signal(stop, signal.SIG_IGN) for stop in STOP_SIGNALS}
     try:
         yield
     finally:

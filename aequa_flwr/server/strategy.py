@@ -13,7 +13,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
 from aequa_flwr.data import Arrays, Schema
-from aequa_flwr.errors import UserError
+from aequa_flwr.errors import UsageError, UserError
 from aequa_flwr.federation import (
     CONFIG,
     SETTINGS,
@@ -99,6 +99,8 @@ class AequaStrategy(Strategy):
         config = caller_settings(
             network, output, {"validation": validation is not None, **settings}
         )
+        if config.resume and config.output:
+            raise UsageError("output cannot be given with resume: a resumed run keeps its folder.")
         parts = prepare(config, data=data, network=None if isinstance(network, str) else network)
         checkpoint = load_checkpoint(Path(config.resume).expanduser()) if config.resume else None
         path = open_folder(config.output) if config.output else None

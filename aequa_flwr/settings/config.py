@@ -3,8 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -13,23 +12,9 @@ from aequa_flwr.errors import UsageError
 from aequa_flwr.methods import About, Value, about_method, read_participation
 from aequa_flwr.options import Spec, kind_of
 from aequa_flwr.settings.behaviour import read_behaviours
+from aequa_flwr.settings.recipes import RECIPES, DatasetName
 
 T = TypeVar("T")
-DatasetName = Literal[
-    "digits",
-    "mnist",
-    "fashion-mnist",
-    "svhn",
-    "cifar10",
-    "cifar100",
-    "sst",
-    "femnist",
-    # The user's own: a folder of images by class, .npz files with x and y, .tsv files of text.
-    "images",
-    "arrays",
-    "text",
-]
-DATASETS: tuple[str, ...] = get_args(DatasetName)
 # What a value of the wrong type must be; pydantic's own words are for programmers.
 _KINDS = {
     **dict.fromkeys(("int_parsing", "int_from_float", "int_type"), "must be a whole number"),
@@ -37,13 +22,6 @@ _KINDS = {
     **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
     "string_type": "must be text",
 }
-# Facts about a setting beyond its type, noted at its field. Standalone models depend on it: who
-# holds what, the network, the training.
-_ALONE: dict[str, Any] = {"alone": True}
-# Where a run's files are and who follows it, which does not change what it computes.
-_PLACE: dict[str, Any] = {"place": True}
-# How long to wait, which may change when a run is resumed.
-_PATIENCE: dict[str, Any] = {"may-change": True}
 # Counts beyond this are typos, and some would not fit a protocol integer.
 _MOST = 10_000_000
 
@@ -52,42 +30,21 @@ _MOST = 10_000_000
 _RENAMED = {"quorum": "join-quorum"}
 
 
+def _facts(
+    page: str, *, alone: bool = False, place: bool = False, may_change: bool = False
+) -> dict[str, Any]:
+    """Return what is to know about a setting beyond its type; it is noted at its field.
+
+    ``page`` of docs/ says more about it. Standalone models depend on a setting with ``alone``: who
+    holds what, the network, the training. With ``place`` it says where files are or who follows
+    the run, which does not change what is computed. With ``may_change`` it may have another value
+    when a run is resumed.
+    """
+    return {"page": page, "alone": alone, "place": place, "may-change": may_change}
+
+
 class ConfigError(UsageError):
     """Invalid settings; the text names the key and the allowed values."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What "auto" means for one data set."""
-
-    network: str
-    rounds: int
-    batch_size: int
-    learning_rate: float
-    lr_schedule: str = "paper"
-    partition: str = "homogeneous"
-    clip_norm: float = 0.0
-
-
-# The paper's settings (appendix B) for its data sets, except for the learning rate of SST. There a
-# participant has 7 batches a round. After 700 steps with 0.01, a standalone model still had a
-# balanced accuracy of 20 %, which is chance. With 0.5, half of the standalone models never left
-# chance, because one long step killed their ReLUs; clipped gradients prevent that. Digits has 1/40
-# of their examples: small batches and a larger, decaying learning rate reach its plateau in 40
-# rounds. Its shares are unequal by default, so that contributions differ in a first run.
-RECIPES: Mapping[str, Recipe] = {
-    "digits": Recipe("small-cnn", 40, 16, 0.03, "step", "dirichlet:1"),
-    "mnist": Recipe("cnn", 50, 128, 0.01),
-    "fashion-mnist": Recipe("cnn", 50, 128, 0.01),
-    "svhn": Recipe("large-cnn", 50, 128, 0.01),
-    "cifar10": Recipe("resnet18", 100, 128, 0.01),
-    "cifar100": Recipe("resnet18", 100, 128, 0.01),
-    "sst": Recipe("lstm", 100, 128, 0.5, clip_norm=1.0),
-    "femnist": Recipe("femnist-cnn", 50, 128, 0.01, partition="natural"),
-    "images": Recipe("cnn", 50, 32, 0.01),
-    "arrays": Recipe("cnn", 50, 32, 0.01),
-    "text": Recipe("lstm", 100, 32, 0.2),
-}
 
 
 class RunConfig(BaseModel):
@@ -105,206 +62,316 @@ class RunConfig(BaseModel):
         allow_inf_nan=False,
     )
 
-    method: str = Field("aequa", description="aequa, or a baseline to compare it with")
+    method: str = Field(
+        "aequa",
+        description="aequa, or a baseline to compare it with",
+        json_schema_extra=_facts("baselines.md"),
+    )
     dataset: DatasetName = Field(
-        "digits", description="the data set; digits is built in", json_schema_extra=_ALONE
+        "digits",
+        description="the data set; digits is built in",
+        json_schema_extra=_facts("running.md#data-sets", alone=True),
     )
     data_dir: str = Field(
-        "", description="folder or file that holds the data set", json_schema_extra=_PLACE
+        "",
+        description="folder or file that holds the data set",
+        json_schema_extra=_facts("running.md#data-sets", place=True),
     )
     cache_dir: str = Field(
         "",
         description="folder of prepared data sets; empty: the user's cache",
-        json_schema_extra=_PLACE,
+        json_schema_extra=_facts("running.md#data-sets", place=True),
     )
     max_length: int = Field(
-        60, ge=1, le=_MOST, description="longest text in words", json_schema_extra=_ALONE
+        60,
+        ge=1,
+        le=_MOST,
+        description="longest text in words",
+        json_schema_extra=_facts("running.md#data-sets", alone=True),
     )
-    download: bool = Field(False, description="download the data set if it is missing")
+    download: bool = Field(
+        False,
+        description="download the data set if it is missing",
+        json_schema_extra=_facts("running.md#data-sets"),
+    )
     partition: str = Field(
-        "auto", description="how the training data is split", json_schema_extra=_ALONE
+        "auto",
+        description="how the training data is split",
+        json_schema_extra=_facts("running.md#partitions", alone=True),
     )
     participants: int = Field(
-        10, ge=1, le=_MOST, description="number of participants", json_schema_extra=_ALONE
+        10,
+        ge=1,
+        le=_MOST,
+        description="number of participants",
+        json_schema_extra=_facts("running.md#partitions", alone=True),
     )
     held_out_fraction: float = Field(
         0.05,
         ge=0.0,
         lt=1.0,
         description="fraction of the training data kept as a test, which no participant holds",
-        json_schema_extra=_ALONE,
+        json_schema_extra=_facts("running.md#partitions", alone=True),
     )
     network: str = Field(
-        description="a name of `aequa networks`, or my_package.nets:make", json_schema_extra=_ALONE
+        description="a name of `aequa networks`, or my_package.nets:make",
+        json_schema_extra=_facts("your-own.md#a-network", alone=True),
     )
     rounds: int = Field(
-        ge=1, le=_MOST, description="rounds of joint training", json_schema_extra=_ALONE
+        ge=1,
+        le=_MOST,
+        description="rounds of joint training",
+        json_schema_extra=_facts("running.md", alone=True),
     )
     local_epochs: int = Field(
         1,
         ge=1,
         le=_MOST,
         description="passes of a participant over its own data in a round",
-        json_schema_extra=_ALONE,
+        json_schema_extra=_facts("running.md", alone=True),
     )
     batch_size: int = Field(
-        ge=1, le=_MOST, description="examples in a batch", json_schema_extra=_ALONE
+        ge=1,
+        le=_MOST,
+        description="examples in a batch",
+        json_schema_extra=_facts("running.md", alone=True),
     )
     learning_rate: float = Field(
-        gt=0.0, description="learning rate of SGD in the first round", json_schema_extra=_ALONE
+        gt=0.0,
+        description="learning rate of SGD in the first round",
+        json_schema_extra=_facts("running.md", alone=True),
     )
     lr_schedule: Literal["paper", "step", "constant"] = Field(
         description="step: x0.1 at 50 % and 75 % of the rounds; paper: step from 100 rounds on",
-        json_schema_extra=_ALONE,
+        json_schema_extra=_facts("running.md", alone=True),
     )
     momentum: float = Field(
         0.9,
         ge=0.0,
         lt=1.0,
         description="momentum of SGD; reset in every round",
-        json_schema_extra=_ALONE,
+        json_schema_extra=_facts("running.md", alone=True),
     )
     clip_norm: float = Field(
         ge=0.0,
         description="gradients are clipped to this norm; 0: no clipping",
-        json_schema_extra=_ALONE,
+        json_schema_extra=_facts("running.md", alone=True),
     )
-    p_min: float = Field(gt=0.0, le=1.0, description="narrowest width")
-    p_max: float = Field(1.0, gt=0.0, le=1.0, description="widest width")
-    max_levels: int = Field(64, ge=2, le=_MOST, description="most widths that rewards can have")
+    p_min: float = Field(
+        gt=0.0,
+        le=1.0,
+        description="narrowest width",
+        json_schema_extra=_facts("idea.md#one-network-many-sizes"),
+    )
+    p_max: float = Field(
+        1.0,
+        gt=0.0,
+        le=1.0,
+        description="widest width",
+        json_schema_extra=_facts("idea.md#one-network-many-sizes"),
+    )
+    max_levels: int = Field(
+        64,
+        ge=2,
+        le=_MOST,
+        description="most widths that rewards can have",
+        json_schema_extra=_facts("idea.md#one-network-many-sizes"),
+    )
     distillation: bool = Field(
-        False, description="train the narrow pass on the outputs of the wide one"
+        False,
+        description="train the narrow pass on the outputs of the wide one",
+        json_schema_extra=_facts("idea.md#one-network-many-sizes"),
     )
     augmentation: Literal["none", "crop-flip"] = Field(
         "none",
         description="crop-flip: random crops of images padded by 4 pixels, half of them mirrored",
-        json_schema_extra=_ALONE,
+        json_schema_extra=_facts("running.md", alone=True),
     )
     calibration: Literal["none", "untrained", "all"] = Field(
-        "none", description="which levels get BatchNorm statistics measured on the server's inputs"
+        "none",
+        description="which levels get BatchNorm statistics measured on the server's inputs",
+        json_schema_extra=_facts("your-own.md#batchnorm"),
     )
     weighting: Literal["equal", "examples"] = Field(
-        "equal", description="weight of an update in the average"
+        "equal",
+        description="weight of an update in the average",
+        json_schema_extra=_facts("idea.md#aggregation-across-widths"),
     )
-    participation: str = Field("all", description="which participants take part in a round")
+    participation: str = Field(
+        "all",
+        description="which participants take part in a round",
+        json_schema_extra=_facts("running.md#contributions-and-rewards"),
+    )
     behaviour: str = Field(
         "",
         description="faults of simulated participants, in their order; empty: none",
-        json_schema_extra=_ALONE,
+        json_schema_extra=_facts("contribution.md#how-well-they-find-poor-data", alone=True),
     )
-    contribution: str = Field(description="how contributions are assessed")
+    contribution: str = Field(
+        description="how contributions are assessed", json_schema_extra=_facts("contribution.md")
+    )
     measure_alone: bool = Field(
-        False, description="train standalone models even if the contribution does not need them"
+        False,
+        description="train standalone models even if the contribution does not need them",
+        json_schema_extra=_facts("running.md#contributions-and-rewards"),
     )
     standalone_from: str = Field(
         "",
         description="run with the same data and training whose standalone accuracies are reused",
-        json_schema_extra=_PLACE,
+        json_schema_extra=_facts("baselines.md#the-papers-tables", place=True),
     )
     validation: bool = Field(
-        True, description="whether the server has validation data", json_schema_extra=_ALONE
+        True,
+        description="whether the server has validation data",
+        json_schema_extra=_facts("running.md#contributions-and-rewards", alone=True),
     )
     utility_examples: int = Field(
         2000,
         ge=0,
         le=_MOST,
         description="validation examples used to assess contributions in rounds; 0: all",
+        json_schema_extra=_facts("contribution.md"),
     )
     reward: Literal["post-training", "training-time"] = Field(
         "post-training",
         description="when rewards are given: after training, or in every round",
+        json_schema_extra=_facts("running.md#contributions-and-rewards"),
     )
     gamma: float = Field(
-        0.5, ge=0.0, lt=1.0, description="training-time: weight of earlier rounds in a contribution"
+        0.5,
+        ge=0.0,
+        lt=1.0,
+        description="training-time: weight of earlier rounds in a contribution",
+        json_schema_extra=_facts("contribution.md#from-a-contribution-to-a-reward"),
     )
     nu: float = Field(
-        1.0, gt=0.0, le=100.0, description="training-time: width = (contribution / largest) ^ nu"
+        1.0,
+        gt=0.0,
+        le=100.0,
+        description="training-time: width = (contribution / largest) ^ nu",
+        json_schema_extra=_facts("contribution.md#from-a-contribution-to-a-reward"),
     )
     allocation: Literal["accuracy", "width", "keep"] = Field(
         description="what rewards are matched by: accuracy, width; keep: the last trained width",
+        json_schema_extra=_facts("running.md#contributions-and-rewards"),
     )
     curve_fit: Literal["none", "isotonic"] = Field(
-        "none", description="smooth the accuracy curve before the allocation"
+        "none",
+        description="smooth the accuracy curve before the allocation",
+        json_schema_extra=_facts("allocation.md"),
     )
     solver: Literal["exact", "annealing"] = Field(
-        "exact", description="solver of the allocation; annealing is the paper's"
+        "exact",
+        description="solver of the allocation; annealing is the paper's",
+        json_schema_extra=_facts("allocation.md"),
     )
     epsilon: float = Field(
         1e-6,
         ge=1e-12,
         le=1e6,
         description="gains with a variance below this count as even",
+        json_schema_extra=_facts("allocation.md"),
     )
     # The limits of a protocol integer.
     seed: int = Field(
-        1, ge=0, lt=2**63, description="seed of all random numbers", json_schema_extra=_ALONE
+        1,
+        ge=0,
+        lt=2**63,
+        description="seed of all random numbers",
+        json_schema_extra=_facts("running.md", alone=True),
     )
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
-        "auto", description="where to train; auto: CUDA, then MPS, then the CPU"
+        "auto",
+        description="where to train; auto: CUDA, then MPS, then the CPU",
+        json_schema_extra=_facts("running.md#several-gpus-several-machines"),
     )
     precision: Literal["float32", "bfloat16"] = Field(
         "float32",
         description="bfloat16: mixed precision in the forward passes",
-        json_schema_extra=_ALONE,
+        json_schema_extra=_facts("running.md#several-gpus-several-machines", alone=True),
     )
-    threads: int = Field(1, ge=1, le=1024, description="CPU threads of one worker")
+    threads: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="CPU threads of one worker",
+        json_schema_extra=_facts("running.md#several-gpus-several-machines"),
+    )
     join_timeout_s: float = Field(
         120.0,
         gt=0.0,
         description="seconds to wait for participants to join",
-        json_schema_extra=_PATIENCE,
+        json_schema_extra=_facts("deployment.md#a-run", may_change=True),
     )
     join_quorum: int = Field(
-        1, ge=1, le=_MOST, description="fewest participants that must have joined by then"
+        1,
+        ge=1,
+        le=_MOST,
+        description="fewest participants that must have joined by then",
+        json_schema_extra=_facts("deployment.md#a-run"),
     )
     round_quorum: int = Field(
-        1, ge=1, le=_MOST, description="fewest trained participants for a round to count"
+        1,
+        ge=1,
+        le=_MOST,
+        description="fewest trained participants for a round to count",
+        json_schema_extra=_facts("running.md#when-a-participant-fails"),
     )
     round_attempts: int = Field(
-        2, ge=1, le=1000, description="attempts at a round below round-quorum before the run stops"
+        2,
+        ge=1,
+        le=1000,
+        description="attempts at a round below round-quorum before the run stops",
+        json_schema_extra=_facts("running.md#when-a-participant-fails"),
     )
     norm_limit: float = Field(
-        0.0, ge=0.0, description="longest update, in medians of its round; 0: no limit"
+        0.0,
+        ge=0.0,
+        description="longest update, in medians of its round; 0: no limit",
+        json_schema_extra=_facts("running.md#when-a-participant-fails"),
     )
     set_aside_after: int = Field(
         3,
         ge=0,
         le=_MOST,
         description="refused replies in a row until a participant is dropped; 0: never",
+        json_schema_extra=_facts("running.md#when-a-participant-fails"),
     )
     roster: str = Field(
         "",
         description="file or folder on the server that binds names to nodes",
-        json_schema_extra=_PLACE,
+        json_schema_extra=_facts("deployment.md#a-run", place=True),
     )
     deliver: str = Field(
         "",
         description="folder of an earlier run: only deliver its remaining rewards",
-        json_schema_extra=_PLACE,
+        json_schema_extra=_facts("deployment.md#when-a-site-drops-out", place=True),
     )
     resume: str = Field(
         "",
         description="folder of an interrupted run with the same settings, to resume",
-        json_schema_extra=_PLACE,
+        json_schema_extra=_facts("faults.md", place=True),
     )
     round_timeout_s: float = Field(
         3600.0,
         gt=0.0,
         description="seconds to wait for the replies of a round",
-        json_schema_extra=_PATIENCE,
+        json_schema_extra=_facts("deployment.md#a-run", may_change=True),
     )
     tensorboard: bool = Field(
         False,
         description="also write the curves of the run as TensorBoard event files",
-        json_schema_extra=_PLACE,
+        json_schema_extra=_facts("running.md#trackers", place=True),
     )
     tracker: str = Field(
         "",
         description="user-defined tracker, as my_package.module:Tracker",
-        json_schema_extra=_PLACE,
+        json_schema_extra=_facts("running.md#trackers", place=True),
     )
     output: str = Field(
-        "", description="the run folder, as an absolute path", json_schema_extra=_PLACE
+        "",
+        description="the run folder, as an absolute path",
+        json_schema_extra=_facts("running.md#the-run-folder", place=True),
     )
 
     @model_validator(mode="before")

@@ -1,3 +1,4 @@
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -5,11 +6,11 @@ from typing import Any
 import pytest
 
 import aequa_flwr
-from aequa_flwr.settings.config import DATASETS, RECIPES, ConfigError, RunConfig
+from aequa_flwr.settings import DATASETS, RECIPES, ConfigError, RunConfig
 
-PYPROJECT = tomllib.loads(
-    (Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8")
-)
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def test_pyproject_holds_every_key_with_its_default() -> None:
@@ -112,3 +113,17 @@ def test_the_usual_allocation_follows_from_the_rest(
     values: dict[str, Any], allocation: str
 ) -> None:
     assert RunConfig.parse(values).allocation == allocation
+
+
+def test_every_setting_says_which_page_explains_it() -> None:
+    for name, field in RunConfig.model_fields.items():
+        assert isinstance(field.json_schema_extra, dict), name
+        page, _, anchor = str(field.json_schema_extra["page"]).partition("#")
+        text = (DOCS / page).read_text(encoding="utf-8")
+        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        slugs = {re.sub(r"[^\w -]", "", one).strip().lower().replace(" ", "-") for one in headings}
+        assert not anchor or anchor in slugs, name
+
+
+def test_a_setting_that_was_renamed_is_still_read() -> None:
+    assert RunConfig.parse({"quorum": 2}).join_quorum == 2
