@@ -105,7 +105,7 @@ class Node:
         brings_data: bool = False,
     ) -> None:
         self._open_data, self._network, self._brings_data = open_data, network, brings_data
-        self._hosts: dict[tuple[Given, int], Host] = {}
+        self._hosts: dict[tuple[Given, str], Host] = {}
 
     def client_app(self) -> ClientApp:
         """Return a Flower ClientApp that answers with this node."""
@@ -186,8 +186,9 @@ class Node:
         The process of a simulated node answers many messages. It keeps the network and tensors,
         and nodes with the same data share them.
         """
+        # What a node says of itself decides which data it has; a simulated share, nothing.
         apart = self._brings_data or _is_deployed(context)
-        key = (given, context.node_id if apart else 0)
+        key = (given, repr(sorted(context.node_config.items())) if apart else "")
         if key not in self._hosts:
             # Hosts of other runs are not needed any more.
             self._hosts = {known: host for known, host in self._hosts.items() if known[0] == given}

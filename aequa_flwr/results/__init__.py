@@ -39,7 +39,7 @@ from aequa_flwr.results.record import (
     save_record,
 )
 from aequa_flwr.results.standalone import load_standalone, standalone_of
-from aequa_flwr.results.tracker import Trackers, check_trackers, load_trackers
+from aequa_flwr.results.tracker import Tracker, Trackers, check_trackers, load_trackers
 
 __all__ = [
     "PROGRESS_FILE",
@@ -66,6 +66,7 @@ __all__ = [
     "RunRecord",
     "Status",
     "Times",
+    "Tracker",
     "Trackers",
     "WorkClock",
     "check_trackers",

@@ -255,3 +255,17 @@ def test_a_file_that_is_no_roster_is_refused(tmp_path: Path, content: str) -> No
             roster=str(tmp_path / "roster.json"),
             **settings,
         )
+
+
+def test_a_process_that_meets_another_site_with_the_same_settings_uses_its_data(
+    tmp_path: Path,
+) -> None:
+    first, other = write_sites(tmp_path / "first"), write_sites(tmp_path / "other")
+    for number, site in enumerate(other):
+        site["participant"] = f"clinic-{number}"
+    settings = {**DEPLOYED, "rounds": 1, "data_dir": str(tmp_path / "first" / "server")}
+    for sites, name in ((first, "one"), (other, "two")):
+        run_in_process(tmp_path / name, num_nodes=3, sites=sites, **settings)
+        names = [line["name"] for line in record_of(tmp_path / name)["participants"]]
+        assert names == sorted(site["participant"] for site in sites)
+        assert record_of(tmp_path / name)["failures"] == []
