@@ -79,11 +79,16 @@ class Federation:
         )
 
     def client_of(self, site: str) -> psutil.Process:
-        """Wait until the site trains, and return the process that does."""
+        """Wait until the site trains the next round, and return the process that does.
+
+        A process that is already there may have answered, and only be about to end.
+        """
+        before = family(self.nodes[site], "flwr-clientapp")
         found: list[psutil.Process] = []
 
         def trains() -> bool:
-            found[:] = family(self.nodes[site], "flwr-clientapp")
+            there = family(self.nodes[site], "flwr-clientapp")
+            found[:] = [process for process in there if process not in before]
             return bool(found)
 
         wait_until(trains)
