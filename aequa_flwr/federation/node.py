@@ -66,7 +66,7 @@ OpenData = Callable[[Given, Context], FederatedData]
 
 def make_client_app(
     load_data: Callable[[Context], Arrays] | None = None,
-    network: "Builder | SlimNetwork | None" = None,
+    network: "str | Builder | SlimNetwork | None" = None,
 ) -> ClientApp:
     """Return the ClientApp of a participant; the server runs an `AequaStrategy`.
 
@@ -78,13 +78,13 @@ def make_client_app(
             labels ``(x, y)``: images as uint8, other numbers as floats, labels as integers from 0.
             By default, the settings name the data of a simulation, and ``data`` in the node's
             config names the folder of a deployed node.
-        network: The same function or network as on the server. By default, it is found by its
+        network: The same name, function or network as on the server. By default, it is found by its
             name in the settings.
     """
     if load_data is not None and not callable(load_data):
         raise TypeError("load_data must be a function of Flower's Context that returns (x, y)")
-    if network is not None and not callable(network):
-        raise TypeError("network must be a function of a schema that returns a SlimNetwork")
+    if network is not None and not isinstance(network, str) and not callable(network):
+        raise TypeError("network must be a name, a function of a schema, or a SlimNetwork")
     if load_data is None:
         return Node(open_named, network).client_app()
     return Node(_opener(load_data), network, brings_data=True).client_app()
@@ -100,7 +100,7 @@ class Node:
     def __init__(
         self,
         open_data: OpenData,
-        network: "Builder | SlimNetwork | None" = None,
+        network: "str | Builder | SlimNetwork | None" = None,
         *,
         brings_data: bool = False,
     ) -> None:
@@ -303,7 +303,7 @@ def _make_host(
     settings: RunConfig,
     data: FederatedData,
     context: Context,
-    network: "Builder | SlimNetwork | None",
+    network: "str | Builder | SlimNetwork | None",
 ) -> "Host":
     from aequa_flwr.slim.networks import build_network
     from aequa_flwr.training import (

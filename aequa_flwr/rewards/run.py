@@ -34,6 +34,9 @@ class Rewards(Mapping[str, "nn.Module"]):
             self._loaded[name] = load_reward(self._folders[name])
         return self._loaded[name]
 
+    def __repr__(self) -> str:
+        return f"Rewards of {', '.join(self._folders) or 'nobody'}"
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._folders)
 
@@ -54,7 +57,7 @@ class Run:
     """
 
     folder: Path
-    record: RunRecord
+    record: RunRecord = field(repr=False)
     temporary: TemporaryFolder | None = field(default=None, repr=False, compare=False)
 
     @cached_property

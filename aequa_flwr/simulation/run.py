@@ -50,12 +50,13 @@ def simulate(
 
         run = simulate(dataset="digits", rounds=10)
         run.record.measures.pearson
-        run.rewards["participant-01"](inputs)
+        run.rewards["participant-01"](inputs)  # normalised as the schema on its card says
 
     Args:
         data: Your own data instead of a named data set: one pair ``(x, y)``, which the settings
             ``participants`` and ``partition`` divide, or a pair for each participant by name.
-            Images are uint8, other numbers floats, labels integers from 0.
+            Images are uint8, other numbers floats, labels integers from 0. A part of them is set
+            aside as a held-out test (``held_out_fraction``, 5 %).
         validation: Inputs and labels that the server measures on. By default, a fifth of every
             class of ``data``.
         schema: What the arrays do not show of your data: the names of classes, or a class that
@@ -67,7 +68,8 @@ def simulate(
             removed with the result; `Run.save` keeps a copy.
         progress: Whether to show the progress of the run, or a function that receives it.
         backend: "process" trains one participant after the other in this process. "ray" starts
-            Flower with Ray and trains on all cores or GPUs. The record is the same.
+            Flower with Ray and trains on all cores or GPUs. The record is the same. Data by
+            participant and networks that cannot be imported need "process".
         workers: How many processes train with "ray". By default, one per core or GPU.
         settings: All other settings of `RunConfig`, in snake_case: ``participants=5``,
             ``rounds=20``, ``contribution="cgsv"``, ``reward="training-time"``, ...

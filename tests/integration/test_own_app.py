@@ -372,5 +372,13 @@ def test_a_folder_that_holds_a_run_is_refused_and_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("argument", ["load_data", "network"])
 def test_what_is_no_function_is_refused_by_name(argument: str) -> None:
     arguments: dict[str, Any] = {argument: 3}
-    with pytest.raises(TypeError, match=f"{argument} must be a function"):
+    with pytest.raises(TypeError, match=f"{argument} must be a"):
         make_client_app(**arguments)
+
+
+def test_a_network_can_be_named_on_both_sides() -> None:
+    strategy = AequaStrategy("mlp", VALIDATION, **SMALL)
+    with as_flower_task():
+        strategy.start(InProcessGrid(make_client_app(load_data, "mlp"), {}, num_nodes=3))
+    assert strategy.record.status == "completed"
+    assert strategy.record.failures == ()
