@@ -139,7 +139,9 @@ def federate_arrays(
     schema = describe([train, test], "data") if schema is None else schema
     for part, what in ((train, "data"), (test, "validation")):
         check_examples(part, schema, what)
-    dataset = Dataset("arrays", train, test, schema)
+    # One pair can be stored as a data set of that name; data by participant cannot.
+    name = "own" if isinstance(data, Mapping) else "arrays"
+    dataset = Dataset(name, train, test, schema)
     if not isinstance(data, Mapping):
         return _shared_out(dataset, spec, _split(train, spec))
     held_out, _ = split_by_class(train.y, spec.held_out_fraction, rng_for(spec.seed, "held out"))

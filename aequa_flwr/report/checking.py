@@ -100,11 +100,16 @@ def resumptions(record: RunRecord) -> str:
 
 def _repeat(record: RunRecord) -> str:
     seed = escape(str(record.config.get("seed", "not recorded")))
-    command = rerun_command(record.config)
+    # Data that a program brought along are in no folder that a command could name.
+    brought = record.data is not None and record.data.dataset == "own"
+    command = None if brought else rerun_command(record.config)
     again = (
         "<p>Repeat the run with this command and the versions below:</p>\n"
         f'<pre tabindex="0"><code>{escape(command)}</code></pre>\n'
         if command is not None
+        else "<p>To repeat the run, start the same program with the settings and versions below."
+        "</p>\n"
+        if brought
         else "<p>To repeat the run, use the settings and the versions below.</p>\n"
     )
     where = f"{_PLACE} is the folder of the data. " if command and f" {_PLACE}" in command else ""

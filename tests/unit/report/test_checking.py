@@ -7,7 +7,7 @@ import pytest
 from aequa_flwr.methods import Value
 from aequa_flwr.report import render_page
 from aequa_flwr.report.checking import rerun_command, resumptions
-from aequa_flwr.results import Times
+from aequa_flwr.results import DataRecord, Times
 from aequa_flwr.settings import RunConfig
 from tests.unit.report.records import CASES
 from tests.unit.report.reruns import RERUNS
@@ -41,3 +41,10 @@ def test_settings_that_no_run_of_this_version_has_give_no_command() -> None:
     page = render_page(replace(CASES["10"], config={"dataset": "imagenet", "seed": 4}))
     assert "To repeat the run, use the settings and the versions below." in page
     assert "<strong>4</strong>" in page
+
+
+def test_a_run_on_a_programs_own_data_is_repeated_by_the_program() -> None:
+    own = render_page(replace(CASES["10"], data=DataRecord("own", 10, 5, 0)))
+    assert "start the same program" in own
+    assert "Repeat the run with this command" not in own
+    assert "Repeat the run with this command" in render_page(CASES["10"])
