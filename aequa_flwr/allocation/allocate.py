@@ -7,10 +7,13 @@ import numpy.typing as npt
 
 from aequa_flwr.allocation.annealing import anneal
 from aequa_flwr.allocation.exact import sweep
+from aequa_flwr.allocation.headroom import headroom
+from aequa_flwr.allocation.line import along_line
 from aequa_flwr.allocation.objective import Floats, Objective, mean_over_variance
 from aequa_flwr.seeding import rng_for
 
 SOLVERS = ("exact", "annealing")
+OBJECTIVES = ("even", "proportional")
 # Beside fractions, a number of at least this looks like percent: no level of accuracy is as low as
 # 5 %.
 _PERCENT = 5.0
@@ -25,7 +28,7 @@ class Allocation:
     ``index`` points into the levels as they were given. ``gain`` is the level's accuracy minus the
     contribution, in the unit of both. ``feasible`` is False for a participant whose contribution is
     above every level; its gain is negative. ``cost`` is the objective over the feasible
-    participants, inf if there are none.
+    participants, inf if there are none; along a line, the mean squared distance from it.
     """
 
     index: npt.NDArray[np.int64]
@@ -40,14 +43,14 @@ def allocate(
     *,
     epsilon: float = 1e-6,
     solver: str = "exact",
-    objective: Objective = mean_over_variance,
+    objective: str | Objective = "even",
     seed: int = 0,
 ) -> Allocation:
-    """Choose for every participant the level that makes all gains together high and even.
+    """Choose a level for every participant, so that rewards follow contributions.
 
-    Minimises ``objective`` (equation 3 of the paper) over the gains ``u_i = a_i - c_i``, subject to
-    ``u_i >= 0``. Equal contributions get the same level. A participant above every level gets the
-    widest one and does not influence the others.
+    The largest contributor gets the most accurate level (Lemma 3 of the paper). Nobody gets a level
+    below its contribution, and equal contributions get the same level. A participant above every
+    level gets the most accurate one and does not influence the others.
 
     Args:
         contributions: One number per participant.
@@ -58,9 +61,13 @@ def allocate(
             one example in a thousand is worth, and the smallest spread that the paper reports.
             Towards 0 the mean gain hardly counts, towards infinity everybody gets the most accurate
             level.
-        solver: "exact", or "annealing" as in the paper.
-        objective: A cost of the mean and the variance of the gains. The docstring of
-            ``exact.sweep`` says for which costs the exact solver finds the minimum.
+        solver: "exact", or "annealing" as in the paper. A line needs no search: both give the same.
+        objective: "even" makes the gains ``u_i = a_i - c_i`` high and even (equation 3 of the
+            paper). "proportional" does the same where the levels go low enough for even gains
+            (``headroom``). Where they do not, it gives everybody the level nearest to a straight
+            line through the largest contributor (``line.targets``). Or a cost of the mean and the
+            variance of the gains, instead of equation 3: the docstring of ``exact.sweep`` says for
+            which costs the exact solver finds the minimum.
         seed: Used by "annealing" only.
 
     Raises:
@@ -68,6 +75,8 @@ def allocate(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, not {solver!r}")
+    if isinstance(objective, str) and objective not in OBJECTIVES:
+        raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, not {objective!r}")
     if not _SMALLEST_EPSILON <= epsilon <= _LARGEST:
         raise ValueError(f"epsilon must be a positive number, 1e-100 to 1e100, not {epsilon}")
     given = _numbers("contributions", contributions)
@@ -76,19 +85,29 @@ def allocate(
     # np.unique reports the first, hence narrowest, of equal levels.
     ladder, narrowest = np.unique(accuracies, return_index=True)
     feasible = given <= ladder[-1]
-    index = np.full(len(given), len(accuracies) - 1, dtype=np.int64)
+    position = np.full(len(given), len(ladder) - 1, dtype=np.int64)
     cost = np.inf
     if feasible.any():
         inside = given[feasible]
-        if solver == "exact":
-            position = sweep(inside, ladder, epsilon, objective)
+        if objective == "proportional" and not _all_can_gain_alike(inside, ladder):
+            position[feasible], cost = along_line(inside, ladder)
         else:
-            position = anneal(inside, ladder, epsilon, objective, rng_for(seed, "allocation"))
-        index[feasible] = narrowest[position]
-        # From scratch, by NumPy's two-pass variance; the solvers' own sums stay inside them.
-        gain = ladder[position] - inside
-        cost = objective(float(gain.mean()), float(gain.var()), epsilon)
+            of_gains = mean_over_variance if isinstance(objective, str) else objective
+            if solver == "exact":
+                position[feasible] = sweep(inside, ladder, epsilon, of_gains)
+            else:
+                rng = rng_for(seed, "allocation")
+                position[feasible] = anneal(inside, ladder, epsilon, of_gains, rng)
+            # From scratch, by NumPy's two-pass variance; the solvers' own sums stay inside them.
+            gain = ladder[position[feasible]] - inside
+            cost = of_gains(float(gain.mean()), float(gain.var()), epsilon)
+    index = narrowest[position]
     return Allocation(index, accuracies[index] - given, cost, feasible)
+
+
+def _all_can_gain_alike(contributions: Floats, levels: Floats) -> bool:
+    room = headroom((contributions.min(), contributions.max()), (levels[0], levels[-1]))
+    return room is not None and room.is_enough
 
 
 def _check_units(contributions: Floats, accuracies: Floats) -> None:

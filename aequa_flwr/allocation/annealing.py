@@ -21,8 +21,8 @@ def anneal(
 ) -> npt.NDArray[np.int64]:
     """Return the position in ``levels`` that each participant gets; the best state visited.
 
-    ``levels`` are distinct accuracies, ascending; no contribution is above the last one. The chain
-    starts from random feasible levels. Step k draws one contribution and one of its feasible
+    ``levels`` are distinct accuracies, ascending; no contribution is above the last one. The
+    largest contribution always has the last level. The chain starts from random feasible levels. Step k draws one contribution and one of its feasible
     levels, both uniformly, and takes it with probability ``min(1, exp(-(f' - f) / T_k))``, ``T_k =
     1 / log(k + k0)``. Participants of equal contribution move together. A higher contribution may
     end at a lower level, as only the cost speaks against it.
@@ -36,6 +36,7 @@ def anneal(
     distinct, member, count = np.unique(contributions, return_inverse=True, return_counts=True)
     size, steps = len(distinct), _STEPS_PER_CONTRIBUTION * len(distinct)
     lowest = np.searchsorted(levels, distinct)
+    lowest[-1] = len(levels) - 1
     start = rng.integers(lowest, len(levels))
     who = rng.integers(size, size=steps)
     level = rng.integers(lowest[who], len(levels))

@@ -16,8 +16,9 @@ _MAX_PASSES = 16
 def sweep(contributions: Floats, levels: Floats, epsilon: float, objective: Objective) -> Ints:
     """Return the position in ``levels`` that each participant gets; globally optimal.
 
-    ``levels`` are distinct accuracies, ascending; no contribution is above the last one. A
-    higher contribution never gets a lower level, an equal one gets the same.
+    ``levels`` are distinct accuracies, ascending; no contribution is above the last one. The
+    largest contribution gets the last level, whatever the cost (paper, Lemma 3). A higher
+    contribution never gets a lower level, an equal one gets the same.
 
     Why a sweep is enough: let r > 0 and let the gains u maximise ``mean(u) - r var(u)``. As
     ``var(u) = min_m mean((u - m)^2)``, they also maximise ``mean(u - r (u - m)^2)`` with m
@@ -39,8 +40,12 @@ def sweep(contributions: Floats, levels: Floats, epsilon: float, objective: Obje
     """
     distinct, member, count = np.unique(contributions, return_inverse=True, return_counts=True)
     gains = levels - distinct[:, None]
-    lowest: Ints = np.count_nonzero(gains < 0.0, axis=1)
-    owner, lower = np.nonzero(gains[:, :-1] >= 0.0)
+    allowed = gains >= 0.0
+    # The sweep asks only that each participant has a set of gains to choose from, so a set of one
+    # pins the largest contribution, and its argument stays what it is.
+    allowed[-1, :-1] = False
+    lowest: Ints = np.count_nonzero(~allowed, axis=1)
+    owner, lower = np.nonzero(allowed[:, :-1])
     low, high = gains[owner, lower], gains[owner, lower + 1]
     midpoint = (low + high) / 2
     # Stable, or the order of ties, and with it the last bit of a sum, would depend on the CPU.

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from aequa_flwr.allocation.allocate import allocate
+from aequa_flwr.allocation.objective import Floats
 
 # Below this share of the largest, a contribution counts as this share.
 _LEAST_SHARE = 1e-3
@@ -32,9 +32,9 @@ class FairAllocation:
     contributions. ``comparable`` says that contributions are accuracies themselves. Others are
     mapped onto the curve: 0 to the least accurate level, the largest contribution to the most
     accurate one. With ``by`` "width", no validation data is needed: a level is worth its width, and
-    a contribution its share of the largest. ``curve_fit`` "isotonic" first fits a rising curve
-    through the measured one, which keeps the allocation from chasing the noise of a small
-    validation set.
+    contributions are mapped onto the range of the widths, the smallest to the narrowest. If all
+    are equal, everybody gets the widest. ``curve_fit`` "isotonic" first fits a rising curve through
+    the measured one, which keeps the allocation from chasing the noise of a small validation set.
     """
 
     ladder: tuple[float, ...]
@@ -44,6 +44,7 @@ class FairAllocation:
     epsilon: float
     curve_fit: str
     seed: int
+    objective: str = "proportional"
 
     def levels(
         self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
@@ -53,25 +54,29 @@ class FairAllocation:
         ``accuracies`` are those of the ladder, None if the server cannot measure.
         """
         worth = self._worth(accuracies)
-        brought = dict(contributions)
-        if self.by == "width" or not self.comparable:
-            low = 0.0 if self.by == "width" else float(worth.min())
-            high = float(worth.max())
-            # min(): rounding must not put the largest above the best level, out of reach.
-            brought = {
-                name: min(high, low + share * (high - low))
-                for name, share in shares_of_largest(contributions).items()
-            }
         result = allocate(
-            list(brought.values()),
+            self._brought(contributions, worth),
             worth,
             epsilon=self.epsilon,
             solver=self.solver,
+            objective=self.objective,
             seed=self.seed,
         )
-        return {name: int(level) for name, level in zip(brought, result.index, strict=True)}
+        return {name: int(level) for name, level in zip(contributions, result.index, strict=True)}
 
-    def _worth(self, accuracies: Sequence[float] | None) -> npt.NDArray[np.float64]:
+    def _brought(self, contributions: Mapping[str, float], worth: Floats) -> Floats:
+        """Return the contributions in the unit of ``worth``, the value of each level."""
+        if self.by == "accuracy" and self.comparable:
+            return np.array(list(contributions.values()), np.float64)
+        shares = np.array(list(shares_of_largest(contributions).values()))
+        low, high = float(worth.min()), float(worth.max())
+        if self.by == "width":
+            least = float(shares.min())
+            shares = (shares - least) / (1.0 - least) if least < 1.0 else np.ones_like(shares)
+        # minimum(): rounding must not put the largest above the best level, out of reach.
+        return np.minimum(high, low + shares * (high - low))
+
+    def _worth(self, accuracies: Sequence[float] | None) -> Floats:
         if self.by == "width":
             return np.asarray(self.ladder)
         if accuracies is None:
