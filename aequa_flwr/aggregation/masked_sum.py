@@ -94,18 +94,31 @@ class MaskedSum:
             bound=bound,
         )
 
-    def mean(self, fallback: Params) -> dict[str, NDArray]:
+    def mean(self, fallback: Params, *, min_holders: int = 1) -> dict[str, NDArray]:
         """Average each entry over the participants that held it.
 
         An entry that nobody held keeps its value from ``fallback``: a round of narrow
         participants must not drag the wide channels towards zero. So does a row of
         BatchNorm that nobody trained.
+
+        With ``min_holders``, the update of an entry is divided by at least this many participants,
+        as if the missing ones had sent back what they received. Otherwise a participant that alone
+        holds the widest channels would write them alone. Statistics of BatchNorm are no updates
+        and are averaged as always.
         """
         params = {name: value.copy() for name, value in fallback.items()}
+        # In units of weight, since participants may be weighted by their examples.
+        least = 0.0
+        if min_holders > 1:
+            least = min_holders * sum(self.weights.values()) / max(1, self.count)
         for name, value in self.sums.items():
             layout = self.layouts[name]
             for inside, weight in self._regions(layout):
-                params[name][inside] = value[inside] / (weight * SCALE)
+                mean = value[inside] / (weight * SCALE)
+                if weight < least and not is_switchable(layout):
+                    start = fallback[name][inside]
+                    mean = start + (weight / least) * (mean - start)
+                params[name][inside] = mean
         return params
 
     def _regions(self, layout: Layout) -> Iterator[tuple[tuple[slice, ...], int]]:

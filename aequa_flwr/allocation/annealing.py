@@ -22,10 +22,11 @@ def anneal(
     """Return the position in ``levels`` that each participant gets; the best state visited.
 
     ``levels`` are distinct accuracies, ascending; no contribution is above the last one. The
-    largest contribution always has the last level. The chain starts from random feasible levels. Step k draws one contribution and one of its feasible
-    levels, both uniformly, and takes it with probability ``min(1, exp(-(f' - f) / T_k))``, ``T_k =
-    1 / log(k + k0)``. Participants of equal contribution move together. A higher contribution may
-    end at a lower level, as only the cost speaks against it.
+    largest contribution always has the last level. The chain starts from random feasible levels.
+    Step k draws one contribution and one of its feasible levels, both uniformly, and takes it with
+    probability ``min(1, exp(-(f' - f) / T_k))``, ``T_k = 1 / log(k + k0)``. Participants of equal
+    contribution move together. A higher contribution may end at a lower level, as only the cost
+    speaks against it.
 
     The paper guarantees the optimum for infinitely many steps. In practice T lies between 1.5 and
     0.07 whatever the scale of f. With 10 participants and epsilon 1e-6, f is around -3e4 and the

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aequa_flwr.allocation.allocate import allocate
+from aequa_flwr.allocation.line import targets
 from aequa_flwr.allocation.objective import Floats
 
 # Below this share of the largest, a contribution counts as this share.
@@ -63,6 +64,32 @@ class FairAllocation:
             seed=self.seed,
         )
         return {name: int(level) for name, level in zip(contributions, result.index, strict=True)}
+
+    def limits(
+        self,
+        contributions: Mapping[str, float],
+        accuracies: Sequence[float],
+        earned: Sequence[float] = (),
+    ) -> dict[str, float]:
+        """Return the accuracy that each participant may have at most, on a rising curve.
+
+        It is the line of ``objective``, not a level near it: over many rounds, the levels below
+        the limit come close to it, and a level above it would stay above for ever. Nobody's limit
+        is below the first level that is worth its contribution. ``earned`` are the accuracies
+        that participants have earned before: the line spans them too.
+        """
+        worth = self._worth(accuracies)
+        given = self._brought(contributions, worth)
+        highest = max(float(worth[-1]), *earned, 0.0)
+        lowest = max(float(worth[0]), min(earned, default=0.0))
+        feasible = given <= highest
+        limit = np.full(len(given), highest)
+        if feasible.any():
+            inside = given[feasible]
+            low = lowest if self.objective == "proportional" else -np.inf
+            enough = worth[np.minimum(np.searchsorted(worth, inside), len(worth) - 1)]
+            limit[feasible] = np.maximum(targets(inside, low, highest), enough)
+        return dict(zip(contributions, limit.tolist(), strict=True))
 
     def _brought(self, contributions: Mapping[str, float], worth: Floats) -> Floats:
         """Return the contributions in the unit of ``worth``, the value of each level."""

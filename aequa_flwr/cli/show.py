@@ -12,6 +12,7 @@ from rich.text import Text
 from aequa_flwr.deployment import Bars, describe_progress, duration
 from aequa_flwr.report import (
     MEASURE_COLUMNS,
+    about_exposure,
     about_headroom,
     measure_rows,
     participant_columns,
@@ -77,8 +78,9 @@ def show_record(console: Console, record: RunRecord, folder: Path) -> None:
         console.print(rest, highlight=False)
     console.print(_table(MEASURE_COLUMNS, measure_rows(record, spelled_out=True)))
     console.print(verdict(record), highlight=False, markup=False)
-    if advice := about_headroom(record):
-        console.print(advice, highlight=False, markup=False)
+    for text in (about_exposure(record), about_headroom(record)):
+        if text:
+            console.print(text, highlight=False, markup=False)
     if record.failures:
         console.print(f"{len(record.failures)} failure(s); see the record or the report.")
     for label, name in (

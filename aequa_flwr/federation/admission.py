@@ -78,9 +78,10 @@ def _check_line(line: Trained, awaited: Awaited) -> None:
 class Collected:
     """The replies of a round: their sum, who was trained, and the individual sub-models.
 
-    ``refused`` are the participants that could not be trained or whose reply could not be used,
-    with reasons. ``missing`` are those without a reply, with reasons. ``surplus`` are those with
-    more than one reply; only the first was used.
+    ``asked`` maps everybody that was sent a model to its width. ``refused`` are the participants
+    that could not be trained or whose reply could not be used, with reasons. ``missing`` are those
+    without a reply, with reasons. ``surplus`` are those with more than one reply; only the first
+    was used.
     """
 
     running: RunningSum
@@ -89,6 +90,7 @@ class Collected:
     refused: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     surplus: dict[str, str] = field(default_factory=dict)
+    asked: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def total(self) -> MaskedSum:
@@ -148,7 +150,8 @@ def collect(
     A reply is freed once it is folded, unless there is a ``limit``, which must compare them all.
     ``awaited`` is what each node was asked for; ``sender`` returns the node of a reply.
     """
-    collected = Collected(RunningSum(layouts))
+    asked = {name: width for part in awaited.values() for name, width in part.widths.items()}
+    collected = Collected(RunningSum(layouts), asked=asked)
     parts = _usable(replies, dict(awaited), sender, collected)
     if limit is not None:
         kept, too_long = limit.refuse([part for part in parts if part.trained])

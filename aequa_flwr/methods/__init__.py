@@ -1,7 +1,7 @@
 """Methods: what each participant receives in a round, how replies fold, what each ends with."""
 
 from aequa_flwr.methods.attendance import PARTICIPATIONS, Attendance, read_participation
-from aequa_flwr.methods.method import About, Kind, Method, Models, Setup, Value
+from aequa_flwr.methods.method import About, Kind, Method, Models, Setup, Standing, Value
 from aequa_flwr.methods.registry import METHODS, MethodError, about_method, find_method
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "MethodError",
     "Models",
     "Setup",
+    "Standing",
     "Value",
     "about_method",
     "find_method",

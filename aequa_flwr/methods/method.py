@@ -24,7 +24,8 @@ class About:
     ``title`` is its name as people write it and ``says`` one sentence for a report. With
     ``sub_networks`` rewards are parts of one model, so that widths mean something; otherwise each
     participant ends with a full model. With ``tunes`` every participant trains the server's model
-    once more at the end and keeps the result to itself. ``usual`` is what the setting "auto" means
+    once more at the end and keeps the result to itself. An update is divided by at least
+    ``min_holders``, see `MaskedSum.mean`. ``usual`` is what the setting "auto" means
     with this method. ``allows`` lists the possible values of each setting that the method
     restricts.
     """
@@ -34,6 +35,7 @@ class About:
     training: Training = "together"
     sub_networks: bool = False
     tunes: bool = False
+    min_holders: int = 1
     usual: Mapping[str, Value] = field(default_factory=dict)
     allows: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
 
@@ -64,6 +66,8 @@ class Models:
         return self.personal.get(name, self.server)
 
 
+# From (names, standing) to the width that each name receives.
+Receives = Callable[[Iterable[str], "Standing"], dict[str, float]]
 # The average of a round's replies; the argument has the values of entries that nobody trained.
 Mean = Callable[[Params], Params]
 
@@ -80,9 +84,9 @@ def average(models: Models, mean: Mean, _seen: RoundEvidence) -> Models:
     return Models(mean(models.server), models.personal)
 
 
-def everybody_at(width: float) -> Callable[[Iterable[str], Mapping[str, float]], dict[str, float]]:
+def everybody_at(width: float) -> Receives:
     """Return a rule by which every participant receives ``width``, whatever its contribution."""
-    return lambda names, _contributions: dict.fromkeys(names, width)
+    return lambda names, _standing: dict.fromkeys(names, width)
 
 
 def widest_for_all(
@@ -93,10 +97,26 @@ def widest_for_all(
 
 
 @dataclass(frozen=True)
+class Standing:
+    """What a method may judge by before a round.
+
+    ``contributions`` are those known so far. ``accuracies`` are those of the ladder now; None
+    before the first round, and for a method that does not allocate in every round. ``exposed`` is
+    the accuracy of the best model that each participant has been sent, ``earned`` that of the best
+    it was entitled to.
+    """
+
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    accuracies: Sequence[float] | None = None
+    exposed: Mapping[str, float] = field(default_factory=dict)
+    earned: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Method:
     """How a federation trains, and what each participant ends with.
 
-    receives(names, contributions)
+    receives(names, standing)
         the width that each of ``names`` is sent, trains and returns in the next round.
     follow(before, now, present)
         the contributions after a round in which ``present`` were trained; ``now`` is what the
@@ -107,15 +127,20 @@ class Method:
     ends_with(contributions, accuracies)
         the level of each participant's reward, an index into the ladder; ``accuracies`` are those
         of the ladder, None if the server cannot measure.
+    entitles(names, standing)
+        the level that each of ``names`` would be rewarded with now. A method that has it allocates
+        in every round, on the accuracies of all levels, and each participant ends with the best
+        model that it was ever entitled to.
     """
 
     about: About
-    receives: Callable[[Iterable[str], Mapping[str, float]], dict[str, float]]
+    receives: Receives
     ends_with: Callable[[Mapping[str, float], Sequence[float] | None], dict[str, int]]
     follow: Callable[
         [Mapping[str, float], Mapping[str, float], Iterable[str]], dict[str, float]
     ] = as_assessed
     fold: Callable[[Models, Mean, RoundEvidence], Models] = average
+    entitles: Callable[[Iterable[str], Standing], dict[str, int]] | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +149,8 @@ class Setup:
 
     ``ladder`` holds the widths a reward can have, ascending. ``ending`` allocates rewards after the
     last round; None lets each participant keep the width that it has earned. ``gamma`` and ``nu``
-    are those of Algorithm 2.
+    are those of Algorithm 2. ``disclosure`` is the accuracy, in [0, 1], by which a model sent in
+    a round may be above what its participant has earned.
     """
 
     ladder: tuple[float, ...]
@@ -132,6 +158,7 @@ class Setup:
     ending: FairAllocation | None = None
     gamma: float = 0.5
     nu: float = 1.0
+    disclosure: float = 0.0
 
 
 class Kind(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from aequa_flwr.errors import UsageError
 from aequa_flwr.methods.aequa import Aequa
 from aequa_flwr.methods.cgsv import CgsvRewards
+from aequa_flwr.methods.earned import Earned
 from aequa_flwr.methods.fedavg_ft import FedAvgFt
 from aequa_flwr.methods.iafl import Iafl
 from aequa_flwr.methods.method import About, Kind
@@ -14,7 +15,7 @@ from aequa_flwr.options import Choice, kind_of
 
 # The values of the setting `method`, each with the values of `reward` that it supports.
 METHODS: Mapping[str, Mapping[str, type[Kind]]] = {
-    "aequa": {"post-training": Aequa, "training-time": TrainingTime},
+    "aequa": {"post-training": Aequa, "training-time": TrainingTime, "earned": Earned},
     "fedavg-ft": {"post-training": FedAvgFt},
     "cgsv": {"post-training": CgsvRewards},
     "iafl": {"post-training": Iafl},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from aequa_flwr.allocation import FairAllocation, shares_of_largest
-from aequa_flwr.methods.method import About, Method, Setup
+from aequa_flwr.methods.method import About, Method, Setup, Standing
 
 # 0.3 and 6 * 0.05 are one level.
 _SLACK = 1e-9
@@ -29,6 +29,21 @@ class TrainingTime:
         return Method(self.about, rules.receives, rules.ends_with, rules.follow)
 
 
+def smoothed(
+    gamma: float, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]
+) -> dict[str, float]:
+    """Return ``gamma before + (1 - gamma) now`` for those present; others stay as they are.
+
+    The first contribution of a participant is taken as it is.
+    """
+    contributions = dict(before)
+    for name in present:
+        if name in now:
+            old = before.get(name, now[name])
+            contributions[name] = gamma * old + (1 - gamma) * now[name]
+    return contributions
+
+
 @dataclass(frozen=True)
 class Algorithm2:
     """The paper's Algorithm 2.
@@ -45,9 +60,7 @@ class Algorithm2:
     nu: float
     ending: FairAllocation | None = None
 
-    def receives(
-        self, names: Iterable[str], contributions: Mapping[str, float]
-    ) -> dict[str, float]:
+    def receives(self, names: Iterable[str], standing: Standing) -> dict[str, float]:
         """Return the width of the model that each of ``names`` receives this round.
 
         In the first round, when nobody has been assessed, all receive the widest, as in Algorithm
@@ -55,23 +68,15 @@ class Algorithm2:
         assessed by. Otherwise joining late and once would earn the full model, trained by the
         others.
         """
-        earned = self._levels(contributions)
-        unknown = 0 if contributions else -1
+        earned = self._levels(standing.contributions)
+        unknown = 0 if standing.contributions else -1
         return {name: self.ladder[earned.get(name, unknown)] for name in names}
 
     def follow(
         self, before: Mapping[str, float], now: Mapping[str, float], present: Iterable[str]
     ) -> dict[str, float]:
-        """Return the contributions after a round; those of absent participants stay.
-
-        The first contribution of a participant is taken as it is.
-        """
-        contributions = dict(before)
-        for name in present:
-            if name in now:
-                old = before.get(name, now[name])
-                contributions[name] = self.gamma * old + (1 - self.gamma) * now[name]
-        return contributions
+        """Return the contributions after a round; those of absent participants stay."""
+        return smoothed(self.gamma, before, now, present)
 
     def ends_with(
         self, contributions: Mapping[str, float], accuracies: Sequence[float] | None

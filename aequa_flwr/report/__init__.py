@@ -21,7 +21,7 @@ from aequa_flwr.report.tables import (
     percent,
     points,
 )
-from aequa_flwr.report.words import verdict
+from aequa_flwr.report.words import about_exposure, verdict
 
 __all__ = [
     "MEASURE_COLUMNS",
@@ -29,6 +29,7 @@ __all__ = [
     "Chart",
     "Comparison",
     "Point",
+    "about_exposure",
     "about_headroom",
     "axis",
     "compare_runs",

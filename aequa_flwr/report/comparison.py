@@ -8,7 +8,7 @@ import numpy as np
 
 from aequa_flwr.report.method import about
 from aequa_flwr.report.tables import MISSING, pearson_text, percent, points
-from aequa_flwr.results import Measures, RunRecord
+from aequa_flwr.results import ExposedMeasures, Measures, RunRecord
 from aequa_flwr.settings import RunConfig
 
 # Named by columns of their own; nothing that a result depends on.
@@ -22,14 +22,22 @@ _COMMON = ("Data set", "Partition", "Method")
 _MOST_COLUMNS = 3
 
 
+def _unsigned(value: float) -> str:
+    return points(value, signed=False, unit="")
+
+
 @dataclass(frozen=True)
 class _Measure:
-    """How a measure is called, read and written, and whether the largest is the best."""
+    """How a measure is called, read and written, and whether the largest is the best.
+
+    ``exposed`` reads it from what participants were sent, instead of from their rewards.
+    """
 
     name: str
     of: Callable[[Measures], float | None]
     text: Callable[[float], str]
     largest: bool = True
+    exposed: Callable[[ExposedMeasures], float | None] | None = None
 
 
 MEASURES = (
@@ -37,10 +45,17 @@ MEASURES = (
     _Measure("Pearson", lambda m: m.pearson, pearson_text),
     _Measure("Pearson (width)", lambda m: m.width_pearson, pearson_text),
     _Measure("MCG (pp)", lambda m: m.mcg, lambda v: points(v, unit="")),
-    _Measure(
-        "CGS (pp)", lambda m: m.cgs, lambda v: points(v, signed=False, unit=""), largest=False
-    ),
+    _Measure("CGS (pp)", lambda m: m.cgs, _unsigned, largest=False),
     _Measure("IPR", lambda m: m.ipr, percent),
+)
+# Of the best models that participants were sent, which are measured on the validation data only.
+EXPOSED = tuple(
+    _Measure(name, lambda _m: None, text, largest, of)
+    for name, of, text, largest in (
+        ("Pearson (kept)", lambda e: e.pearson, pearson_text, True),
+        ("MCG (kept, pp)", lambda e: e.mcg, lambda v: points(v, unit=""), True),
+        ("Worst leak (pp)", lambda e: e.worst_leak, _unsigned, False),
+    )
 )
 
 
@@ -93,7 +108,8 @@ def compare_runs(runs: Sequence[tuple[str, RunRecord]]) -> Comparison:
     keys = differing_settings(records)
     shown = _within_data_sets(records, keys)[:_MOST_COLUMNS]
     others = [key for key in keys if key not in shown]
-    measures = [m for m in MEASURES if any(_value(r, m, held_out) is not None for r in records)]
+    every = (*MEASURES, *EXPOSED)
+    measures = [m for m in every if any(_value(r, m, held_out) is not None for r in records)]
     if any(_value(r, MEASURES[0], held_out) is not None for r in records):
         measures = [m for m in measures if m.name != "Pearson (width)"]
     lines: list[_Line] = []
@@ -193,8 +209,11 @@ def _mean(members: Sequence[_Line]) -> _Line:
 
 
 def _value(record: RunRecord, measure: _Measure, held_out: bool) -> float | None:
-    measures = record.held_out if held_out else record.measures
-    value = None if measures is None else measure.of(measures)
+    if measure.exposed is not None:
+        value = None if record.exposed is None else measure.exposed(record.exposed)
+    else:
+        measures = record.held_out if held_out else record.measures
+        value = None if measures is None else measure.of(measures)
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -245,6 +264,11 @@ def _notes(
         notes.append(
             "MCG is the mean collaboration gain, CGS its spread (standard deviation), both in "
             "percentage points (pp). IPR is the incentivized participation rate."
+        )
+    if any(record.exposed is not None for record in records):
+        notes.append(
+            "Kept: what holds if everybody keeps the best model that it was ever sent, on the "
+            "validation data. A leak is how much better that model is than the reward."
         )
     if marked:
         notes.append("The best of the runs on the same data is marked; for CGS, the smallest.")
@@ -299,6 +323,7 @@ def comparison_values(runs: Sequence[tuple[str, RunRecord]]) -> list[tuple[objec
             record.config.get("seed"),
             *(_value(record, m, False) for m in MEASURES),
             *(_value(record, m, True) for m in MEASURES),
+            *(_value(record, m, False) for m in EXPOSED),
         )
         for name, record in runs
     ]
@@ -309,4 +334,5 @@ VALUE_COLUMNS = (
     *("run", "status", "dataset", "partition", "method", "seed"),
     *_SLUGS,
     *(f"held_out_{slug}" for slug in _SLUGS),
+    *("exposed_pearson", "exposed_mcg", "worst_leak"),
 )

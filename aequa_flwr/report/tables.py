@@ -69,7 +69,8 @@ def participant_columns(record: RunRecord) -> tuple[str, ...]:
     """Return the names of the columns of ``participant_rows``.
 
     "Standalone" is there if gains compare with something else than the contribution, "Rounds" if
-    somebody missed one. Accuracies and gains that this run cannot have are left out.
+    somebody missed one, "Could keep" if somebody was sent a better model than its reward.
+    Accuracies and gains that this run cannot have are left out.
     """
     return tuple(name for name, _ in _participant_table(record))
 
@@ -97,6 +98,8 @@ def _participant_table(record: RunRecord) -> list[tuple[str, list[str]]]:
     if _has(record, [p.gain for p in people]):
         gains = [points(p.gain, unit="") + " (loses)" * loses(p) for p in people]
         columns.append(("Gain (pp)", gains))
+    if record.exposed is not None and record.exposed.worst_leak > 0:
+        columns.append(("Could keep", [percent(p.exposed_accuracy) for p in people]))
     if joined := _joined(record):
         columns.append(("Rounds", joined))
     return columns

@@ -6,11 +6,14 @@ from datetime import UTC, datetime
 
 from aequa_flwr.report.headroom import CLOSE, about_headroom, chosen_by_accuracy
 from aequa_flwr.report.method import about
-from aequa_flwr.report.tables import loses, pearson_text, shows_alone
+from aequa_flwr.report.tables import loses, pearson_text, points, shows_alone
 from aequa_flwr.results import Measures, ParticipantRecord, RunRecord
 
 # From which correlation on which words; below the last, rewards do not follow contributions.
 _CLOSENESS = ((CLOSE, "very closely"), (0.8, "closely"), (0.5, "loosely"))
+
+# Less than this cannot be told from nothing with two decimals of a percentage point.
+_NO_LEAK = 5e-5
 
 
 def verdict(record: RunRecord) -> str:
@@ -184,13 +187,41 @@ def about_measures(record: RunRecord) -> tuple[str, ...]:
             "No accuracy was measured because the server has no validation data. Only the "
             "correlation of widths and contributions is known.",
         )
-    texts = [_about_columns(record), about_headroom(record)]
+    texts = [_about_columns(record), about_exposure(record), about_headroom(record)]
     if is_measured(record) and all(p.gain is None for p in record.participants):
         texts.append(
             "MCG, CGS and IPR compare rewards with standalone models, which this run did not "
             "train. Use --set measure-alone=true to train them."
         )
     return tuple(text for text in texts if text)
+
+
+def about_exposure(record: RunRecord) -> str:
+    """Return what participants could have kept beyond their rewards; empty if it is not known.
+
+    Without trusted hardware, nobody can be kept from keeping the best model that it was ever sent.
+    """
+    exposed, measures = record.exposed, record.measures
+    if exposed is None or measures is None or record.status != "completed":
+        return ""
+    if exposed.worst_leak < _NO_LEAK:
+        return (
+            "Nobody was ever sent a model that is more accurate than its reward, so the split "
+            "holds without trusted hardware."
+        )
+    worst = max(record.participants, key=_leak)
+    gain = "" if exposed.mcg is None else f", with a mean gain of {points(exposed.mcg)}"
+    return (
+        f"What could each have kept? {worst.name} was sent a model that is "
+        f"{points(exposed.worst_leak, signed=False)} more accurate than its reward, the average "
+        f"participant {points(exposed.mean_leak, signed=False)}. If everybody keeps the best model "
+        f"that it was sent, Pearson is {pearson_text(exposed.pearson)} instead of "
+        f"{pearson_text(measures.pearson)}{gain}."
+    )
+
+
+def _leak(participant: ParticipantRecord) -> float:
+    return (participant.exposed_accuracy or 0.0) - (participant.reward_accuracy or 0.0)
 
 
 def _about_columns(record: RunRecord) -> str:

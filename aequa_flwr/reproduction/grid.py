@@ -158,7 +158,8 @@ def _runs(table: _Table, machine: Mapping[str, Value]) -> Iterator[Planned]:
     for values in itertools.product(*axes.values()):
         given = dict(zip(axes, values, strict=True))
         with table.blamed():
-            config = RunConfig.parse({**given, **machine})
+            # The paper's objective, whatever the default is.
+            config = RunConfig.parse({"objective": "even", **given, **machine})
         yield Planned(name, config, _title(config, axes))
 
 

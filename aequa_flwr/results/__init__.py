@@ -1,6 +1,13 @@
 """What a run leaves behind: its record, fairness measures, progress and trackers."""
 
-from aequa_flwr.results.fairness import Measured, Measures, Rewarded, measure_fairness
+from aequa_flwr.results.fairness import (
+    ExposedMeasures,
+    Measured,
+    Measures,
+    Rewarded,
+    measure_exposure,
+    measure_fairness,
+)
 from aequa_flwr.results.progress import (
     PROGRESS_FILE,
     RUNNING_FILE,
@@ -52,6 +59,7 @@ __all__ = [
     "UNDELIVERED",
     "CurvePoint",
     "DataRecord",
+    "ExposedMeasures",
     "Failure",
     "HeldOutAccuracies",
     "Measured",
@@ -76,6 +84,7 @@ __all__ = [
     "load_trackers",
     "mark_running",
     "marked_running",
+    "measure_exposure",
     "measure_fairness",
     "parse_json",
     "parse_record",

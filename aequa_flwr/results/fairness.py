@@ -36,6 +36,22 @@ class Measures:
 
 
 @dataclass(frozen=True)
+class ExposedMeasures:
+    """How fair the best models are that participants were ever sent, on the validation data.
+
+    ``pearson``, ``mcg`` and ``cgs`` are those of `Measures`, with exposed instead of reward
+    accuracies. A leak is exposed minus reward accuracy: what a participant could have kept beyond
+    its reward.
+    """
+
+    pearson: float | None
+    mcg: float | None
+    cgs: float | None
+    worst_leak: float
+    mean_leak: float
+
+
+@dataclass(frozen=True)
 class Rewarded:
     """Contribution and reward of one participant; accuracies are None where not measured."""
 
@@ -62,6 +78,28 @@ def measure_fairness(accuracy: float | None, rewarded: Sequence[Rewarded]) -> Me
         ipr=float((gains >= 0).mean()) if len(gains) else None,
         standalone_pearson=_pearson(alone),
         width_pearson=_pearson([(r.width, r.contribution) for r in rewarded]),
+    )
+
+
+def measure_exposure(
+    exposed: Sequence[Rewarded], reward_accuracies: Sequence[float]
+) -> ExposedMeasures:
+    """Return the measures of models that were sent, beside the accuracies of the rewards.
+
+    ``exposed`` has the exposed accuracy of each participant as its ``accuracy``.
+    """
+    measures = measure_fairness(None, exposed)
+    leaks = [
+        one.accuracy - reward
+        for one, reward in zip(exposed, reward_accuracies, strict=True)
+        if one.accuracy is not None
+    ]
+    return ExposedMeasures(
+        measures.pearson,
+        measures.mcg,
+        measures.cgs,
+        worst_leak=max(leaks),
+        mean_leak=sum(leaks) / len(leaks),
     )
 
 

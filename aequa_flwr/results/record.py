@@ -12,13 +12,15 @@ from aequa_flwr.contribution import Unit
 from aequa_flwr.errors import UserError
 from aequa_flwr.files import write_whole
 from aequa_flwr.methods import Value
-from aequa_flwr.results.fairness import Measures
+from aequa_flwr.results.fairness import ExposedMeasures, Measures
 from aequa_flwr.settings import current_keys
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+# Before it, every allocation was equation 3, and no setting said so.
+_FIRST_WITH_OBJECTIVE = 4
 RECORD_FILE, REWARDS_FOLDER, REPORT_FILE = "record.json", "rewards", "report.html"
 # On a server with nodes on other machines: which node each name belongs to.
 ROSTER_FILE = "roster.json"
@@ -55,6 +57,8 @@ class ParticipantRecord:
     Accuracies are fractions in [0, 1]. ``contribution`` is in the record's ``contribution_unit``.
     ``gain`` is ``reward_accuracy - standalone_accuracy``, both on the validation data.
     ``data_fingerprint`` is equal for equal examples, and empty in records of version 2 and older.
+    ``exposed_accuracy`` is that of the best model that it was ever sent, its reward included; None
+    in records of version 3 and older.
     """
 
     name: str
@@ -67,6 +71,7 @@ class ParticipantRecord:
     individually_rational: bool | None
     held_out: HeldOutAccuracies | None = None
     data_fingerprint: str = ""
+    exposed_accuracy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,8 @@ class Times:
 class RunRecord:
     """Everything that a run produced.
 
-    ``measures`` are on the validation data, ``held_out`` on the held-out data. If ``status`` is
+    ``measures`` are on the validation data, ``held_out`` on the held-out data, ``exposed`` are of
+    the best models that participants were ever sent. If ``status`` is
     "failed" or "interrupted", ``reason`` says why. Results from before the stop are there, the
     rest is empty or None.
     """
@@ -154,6 +160,7 @@ class RunRecord:
     participants: tuple[ParticipantRecord, ...] = ()
     measures: Measures | None = None
     held_out: Measures | None = None
+    exposed: ExposedMeasures | None = None
     curve: tuple[CurvePoint, ...] = ()
     rounds: tuple[RoundRecord, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -225,7 +232,10 @@ def parse_record(content: object, where: str) -> RunRecord:
             f"{where} was written by a newer version ({schema}); update aequa-flwr to read it."
         )
     if isinstance(content, dict) and isinstance(content.get("config"), dict):
-        content = {**content, "config": current_keys(content["config"])}
+        config = current_keys(content["config"])
+        if isinstance(schema, int) and schema < _FIRST_WITH_OBJECTIVE:
+            config = {"objective": "even", **config}
+        content = {**content, "config": config}
     try:
         return TypeAdapter(RunRecord).validate_python(content)
     except ValidationError as error:

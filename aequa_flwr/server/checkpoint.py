@@ -28,12 +28,12 @@ from aequa_flwr.slim import Params
 
 CHECKPOINTS_FOLDER = "checkpoints"
 # Raise it with every change of RunState or of the file.
-_VERSION = 2
+_VERSION = 3
 _KEPT = 2
 _NAME = re.compile(r"(\d{6,})\.safetensors")
 
 Array = npt.NDArray[Any]
-_TENSORS, _TEXT = ("params", "ledger", "personal"), "run"
+_TENSORS, _TEXT = ("params", "ledger", "personal", "snapshots"), "run"
 _READERS = {
     name: TypeAdapter[Any](hint)
     for name, hint in get_type_hints(RunState).items()
@@ -141,11 +141,19 @@ def _numbered(folder: Path) -> dict[int, Path]:
 
 
 def _encode(state: RunState, config: RunConfig) -> bytes:
-    personal = list(state.personal.values())
+    # Participants may share a model, which is written once.
+    models = {id(params): params for params in state.personal.values()}
+    place = {key: index for index, key in enumerate(models)}
+    kept = {"model": dict(enumerate(models.values())), "snapshots": state.snapshots}
     tensors: dict[str, Array] = {
         **{f"params/{name}": value for name, value in state.params.items()},
         **{f"ledger/{name}": value for name, value in state.ledger.items()},
-        **{f"personal/{k}/{n}": v for k, params in enumerate(personal) for n, v in params.items()},
+        **{
+            f"{kind}/{key}/{name}": value
+            for kind, many in kept.items()
+            for key, params in many.items()
+            for name, value in params.items()
+        },
     }
     tensors = {name: np.asarray(value, order="C") for name, value in tensors.items()}
     content = {
@@ -153,7 +161,7 @@ def _encode(state: RunState, config: RunConfig) -> bytes:
         "state": {
             name: reader.dump_python(getattr(state, name)) for name, reader in _READERS.items()
         },
-        "personal": list(state.personal),
+        "personal": {name: place[id(params)] for name, params in state.personal.items()},
         # safetensors sorts the names, and a sum over all tensors depends on their order.
         "tensors": list(tensors),
     }
@@ -210,14 +218,16 @@ def _read_whole(path: Path) -> dict[str, Array]:
     return tensors
 
 
-def _sort_out(tensors: Mapping[str, Array], names: list[str]) -> dict[str, Any]:
-    """Return the three fields of a state that are tensors."""
-    found: dict[str, Any] = {"params": {}, "ledger": {}, "personal": {name: {} for name in names}}
+def _sort_out(tensors: Mapping[str, Array], personal: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields of a state that are tensors; ``personal`` maps names to models."""
+    flat: dict[str, dict[str, Array]] = {"params": {}, "ledger": {}}
+    many: dict[str, dict[int, dict[str, Array]]] = {"model": {}, "snapshots": {}}
     for key, value in tensors.items():
         kind, _, name = key.partition("/")
-        part = found[kind]
-        if kind == "personal":
+        if kind in flat:
+            flat[kind][name] = value
+        else:
             index, _, name = name.partition("/")
-            part = part[names[int(index)]]
-        part[name] = value
-    return found
+            many[kind].setdefault(int(index), {})[name] = value
+    models = {name: many["model"][index] for name, index in personal.items()}
+    return {**flat, "personal": models, "snapshots": many["snapshots"]}

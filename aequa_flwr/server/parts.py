@@ -134,6 +134,7 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
             weighted=settings.weighting == "examples",
         ),
         measure=None if server is None else server.measure,
+        measure_few=None if server is None else server.few(settings.utility_examples).measure,
         measure_alone=settings.measure_alone,
         calibrate=None if server is None else _calibrator(settings, server, ladder),
     )
@@ -152,8 +153,9 @@ def _method(
             epsilon=settings.epsilon,
             curve_fit=settings.curve_fit,
             seed=settings.seed,
+            objective=settings.objective,
         )
-    setup = Setup(ladder, estimator, ending, settings.gamma, settings.nu)
+    setup = Setup(ladder, estimator, ending, settings.gamma, settings.nu, settings.disclosure / 100)
     return find_method(settings.method, settings.reward).build(setup)
 
 

@@ -6,12 +6,14 @@ from dataclasses import astuple, replace
 from aequa_flwr.contribution import Unit
 from aequa_flwr.results import (
     CurvePoint,
+    ExposedMeasures,
     HeldOutAccuracies,
     Measured,
     Measures,
     ParticipantRecord,
     Rewarded,
     RunRecord,
+    measure_exposure,
     measure_fairness,
 )
 from aequa_flwr.server.state import RunState
@@ -27,6 +29,7 @@ def with_state(
     participants = tuple(_participant(name, state, ladder) for name in state.num_examples)
     curve = _curve(state, ladder, sizes)
     measures, held_out = _measures(participants, curve, record.contribution_unit)
+    exposed = _exposed(participants)
     data = record.data
     if data is not None and state.num_examples:
         data = replace(data, num_train=sum(state.num_examples.values()))
@@ -36,6 +39,7 @@ def with_state(
         participants=participants,
         measures=measures,
         held_out=held_out,
+        exposed=exposed,
         curve=curve,
         rounds=state.rounds,
         # Sorted, because the order of arrival differs between runs.
@@ -48,6 +52,7 @@ def _participant(name: str, state: RunState, ladder: Sequence[float]) -> Partici
     contribution = state.contributions.get(name)
     alone = state.standalone.get(name)
     level = state.levels.get(name)
+    seen = state.exposed.get(name)
     line = ParticipantRecord(
         name=name,
         num_examples=state.num_examples[name],
@@ -58,6 +63,7 @@ def _participant(name: str, state: RunState, ladder: Sequence[float]) -> Partici
         gain=None,
         individually_rational=None,
         data_fingerprint=state.fingerprints.get(name, ""),
+        exposed_accuracy=None if seen is None else seen.validation,
     )
     if level is None or contribution is None:
         return line
@@ -111,6 +117,19 @@ def _measures(
     if curve[-1].held_out_accuracy is None or not untouched:
         return measures, None
     return measures, measure_fairness(curve[-1].held_out_accuracy, untouched)
+
+
+def _exposed(participants: Sequence[ParticipantRecord]) -> ExposedMeasures | None:
+    """Return the measures of the models that were sent; None before rewards are known."""
+    lines = [
+        (Rewarded(p.contribution, p.width, p.exposed_accuracy, p.standalone_accuracy), reward)
+        for p in participants
+        if p.contribution is not None and p.width is not None and p.exposed_accuracy is not None
+        if (reward := p.reward_accuracy) is not None
+    ]
+    if not lines:
+        return None
+    return measure_exposure([line for line, _ in lines], [reward for _, reward in lines])
 
 
 def _rewarded(p: ParticipantRecord) -> Rewarded | None:

@@ -13,6 +13,15 @@ Stage = Literal["join", "contribution", "training", "rewards"]
 
 
 @dataclass(frozen=True)
+class Kept:
+    """A sub-network that a participant was entitled to: the model after a round, at a level."""
+
+    server_round: int
+    level: int
+    accuracy: Measured
+
+
+@dataclass(frozen=True)
 class RunState:
     """Everything that a run knows between two messages; with the settings, enough to resume.
 
@@ -24,7 +33,11 @@ class RunState:
     ``levels`` are indices into the ladder. ``curve`` is the accuracy of every level, in ascending
     order of width; empty if the server has no data. ``personal`` are full models that belong to
     one participant each, and ``rewards`` the accuracies of the final ones; both are empty if
-    rewards are sub-networks of one model. ``round_seconds`` is the duration of each round.
+    rewards are sub-networks of the last model. ``round_seconds`` is the duration of each round.
+
+    ``known`` maps widths to the accuracy of ``params`` there. ``exposed`` is the accuracy of the
+    best model that each participant has been sent. ``kept`` is the best that each was entitled to
+    in a method that allocates in every round, and ``snapshots`` are the models of those rounds.
     """
 
     params: Params
@@ -44,6 +57,10 @@ class RunState:
     refusals: Mapping[str, int] = field(default_factory=dict)
     personal: Mapping[str, Params] = field(default_factory=dict)
     rewards: Mapping[str, Measured] = field(default_factory=dict)
+    known: Mapping[float, Measured] = field(default_factory=dict)
+    exposed: Mapping[str, Measured] = field(default_factory=dict)
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+    snapshots: Mapping[int, Params] = field(default_factory=dict)
 
     @property
     def models(self) -> Models:

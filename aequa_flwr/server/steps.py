@@ -3,13 +3,15 @@
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 from aequa_flwr.aggregation import Trained
 from aequa_flwr.contribution import Assessor
 from aequa_flwr.errors import UserError
 from aequa_flwr.federation import Awaited, Collected, NormLimit
-from aequa_flwr.methods import Attendance, Method
+from aequa_flwr.methods import Attendance, Method, Standing
 from aequa_flwr.results import Measured, RoundRecord
+from aequa_flwr.server.exposure import expose, expose_personal, keep, with_exposed_rewards
 from aequa_flwr.server.state import RunState
 from aequa_flwr.slim import Layouts, Params
 
@@ -67,6 +69,7 @@ class Steps:
     ``method`` decides what each participant receives, ``attendance`` who takes part, ``assessor``
     what their contributions are. ``ladder`` holds the widths that a reward can have. ``measure``
     returns the accuracies of full parameters at ascending widths; None if the server has no data.
+    ``measure_few`` does so on a sample of it, for the personal models of every round.
     ``measure_alone`` asks for standalone models even if the estimator does not need them.
     ``calibrate``, if given, calibrates BatchNorm before the curve is measured.
     """
@@ -78,6 +81,7 @@ class Steps:
     ladder: tuple[float, ...]
     rules: Rules = Rules()
     measure: Measure | None = None
+    measure_few: Measure | None = None
     measure_alone: bool = False
     calibrate: Calibrate | None = None
 
@@ -114,7 +118,18 @@ class Steps:
         present = self.attendance.present(names, state.server_round + 1)
         refusals = state.refusals
         present = [n for n in present if not self.rules.is_dropped(refusals.get(n, 0))]
-        return self.method.receives(present, state.contributions)
+        return self.method.receives(present, self._standing(state))
+
+    def _standing(self, state: RunState) -> Standing:
+        accuracies = None
+        if self.method.entitles is not None and state.known:
+            accuracies = [state.known[width].validation for width in self.ladder]
+        return Standing(
+            state.contributions,
+            accuracies,
+            {name: best.validation for name, best in state.exposed.items()},
+            {name: kept.accuracy.validation for name, kept in state.kept.items()},
+        )
 
     def awaited(
         self,
@@ -154,6 +169,7 @@ class Steps:
         dropped = [name for name in replies.refused if refusals[name] == self.rules.refusals]
         reason = f"it was refused {self.rules.refusals} times in a row and is dropped"
         state = state.failed(server_round, dict.fromkeys(dropped, reason))
+        state = self._exposed(state, replies.asked)
         # Sorted by name, so that the mean does not depend on the order of arrival.
         trained = sorted(replies.trained, key=lambda line: line.name)
         seen = self.assessor.evidence(
@@ -166,27 +182,27 @@ class Steps:
         ledger, contributions, num_scored = state.ledger, state.contributions, 0
         if self.assessor.estimator.changes:
             ledger, num_scored = self.assessor.assess(ledger, seen, state.params, tell)
-            known = {*contributions, *seen.present_names}
-            now = self.assessor.contributions(ledger, seen.names, known)
+            assessed = {*contributions, *seen.present_names}
+            now = self.assessor.contributions(ledger, seen.names, assessed)
             contributions = self.method.follow(contributions, now, seen.present_names)
         seen = replace(seen, contributions=contributions)
-        models = self.method.fold(state.models, replies.total.mean, seen)
-        narrow, wide = self._ends(models.server)
+        mean = partial(replies.total.mean, min_holders=self.method.about.min_holders)
+        models = self.method.fold(state.models, mean, seen)
         lines = {line.name: line for line in trained}
         changed = contributions if self.assessor.estimator.changes else {}
         record = RoundRecord(
             server_round=server_round,
             num_trained=len(trained),
             loss=sum(line.loss for line in trained) / len(trained),
-            accuracy=wide,
-            narrow_accuracy=narrow,
+            accuracy=None,
+            narrow_accuracy=None,
             widths=tuple(lines[n].width if n in lines else None for n in seen.names),
             # Empty rather than all None, so that a reader sees that this round changed nothing.
             contributions=tuple(changed.get(n) for n in seen.names) if changed else (),
             num_evaluations=num_scored,
             reported=_reported(lines, seen.names),
         )
-        return replace(
+        state = replace(
             state,
             params=models.server,
             personal=models.personal,
@@ -195,8 +211,40 @@ class Steps:
             refusals=refusals,
             bn_rows=tuple(sorted({*state.bn_rows, *replies.total.bn_row_weights})),
             server_round=server_round,
-            rounds=(*state.rounds, record),
         )
+        known = self._known(state)
+        if known:
+            record = replace(
+                record,
+                accuracy=known[self.ladder[-1]].validation,
+                narrow_accuracy=known[self.ladder[0]].validation,
+            )
+        return replace(state, known=known, rounds=(*state.rounds, record))
+
+    def _exposed(self, state: RunState, asked: Mapping[str, float]) -> RunState:
+        """Return the state after the current models were sent to those ``asked``, at their widths.
+
+        The model before the first round is untrained, and nobody learns anything from it.
+        """
+        if self.measure is None or not state.server_round:
+            return state
+        if self.method.about.training == "apart":
+            return expose_personal(state, asked, self.measure_few or self.measure)
+        if self.method.entitles is not None:
+            levels = self.method.entitles(asked, self._standing(state))
+            state = keep(state, levels, self.ladder)
+        return expose(state, asked)
+
+    def _known(self, state: RunState) -> dict[float, Measured]:
+        """Return the accuracies of the model at the widths that the next round is about."""
+        if self.measure is None:
+            return {}
+        widths = {self.ladder[0], self.ladder[-1]}
+        if self.method.entitles is not None:
+            widths.update(self.ladder)
+        else:
+            widths.update(self.asks(state).values())
+        return dict(zip(sorted(widths), self.measure(state.params, sorted(widths)), strict=True))
 
     def settle(
         self, state: RunState, tell: Callable[[int], None] = lambda _count: None
@@ -244,14 +292,8 @@ class Steps:
             contributions |= dict.fromkeys(absent, 0.0)
         contributions = {n: contributions[n] for n in state.num_examples if n in contributions}
         levels = self.method.ends_with(contributions, accuracies)
-        return replace(state, contributions=contributions, levels=levels, stage="rewards")
-
-    def _ends(self, params: Params) -> tuple[float | None, float | None]:
-        """Return the accuracies of the narrowest and the widest level; None without data."""
-        if self.measure is None:
-            return None, None
-        measured = self.measure(params, sorted({self.ladder[0], self.ladder[-1]}))
-        return measured[0].validation, measured[-1].validation
+        state = replace(state, contributions=contributions, levels=levels, stage="rewards")
+        return with_exposed_rewards(state)
 
 
 def best_alone(standalone: Mapping[str, Measured], models: Mapping[str, Params]) -> Params:

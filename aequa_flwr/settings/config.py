@@ -232,16 +232,23 @@ class RunConfig(BaseModel):
         description="validation examples used to assess contributions in rounds; 0: all",
         json_schema_extra=_facts("contribution.md"),
     )
-    reward: Literal["post-training", "training-time"] = Field(
+    reward: Literal["post-training", "training-time", "earned"] = Field(
         "post-training",
-        description="when rewards are given: after training, or in every round",
+        description="post-training; training-time: Algorithm 2; earned: allocated in every round",
         json_schema_extra=_facts("running.md#contributions-and-rewards"),
+    )
+    disclosure: float = Field(
+        0.0,
+        ge=0.0,
+        le=100.0,
+        description="earned: points by which a model sent in a round may exceed what was earned",
+        json_schema_extra=_facts("without-trusted-hardware.md"),
     )
     gamma: float = Field(
         0.5,
         ge=0.0,
         lt=1.0,
-        description="training-time: weight of earlier rounds in a contribution",
+        description="training-time and earned: weight of earlier rounds in a contribution",
         json_schema_extra=_facts("contribution.md#from-a-contribution-to-a-reward"),
     )
     nu: float = Field(
@@ -254,6 +261,11 @@ class RunConfig(BaseModel):
     allocation: Literal["accuracy", "width", "keep"] = Field(
         description="what rewards are matched by: accuracy, width; keep: the last trained width",
         json_schema_extra=_facts("running.md#contributions-and-rewards"),
+    )
+    objective: Literal["even", "proportional"] = Field(
+        "proportional",
+        description="even gains (equation 3), or along a line where those are impossible",
+        json_schema_extra=_facts("allocation.md#even-or-proportional"),
     )
     curve_fit: Literal["none", "isotonic"] = Field(
         "none",
@@ -426,6 +438,11 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_method(self) -> Self:
+        if self.reward == "earned" and not self.validation:
+            raise ValueError(
+                "reward = 'earned' measures every level in every round and needs validation data, "
+                "but validation = false; use reward = 'training-time', or 'post-training'"
+            )
         values = self.to_flower()
         for key, allowed in self._about.allows.items():
             value = values[key]

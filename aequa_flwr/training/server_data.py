@@ -1,7 +1,7 @@
 """The validation and held-out data, on which the server measures models."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from aequa_flwr.slim.networks import SlimNetwork
 from aequa_flwr.training.calibrate import calibrate
 from aequa_flwr.training.compute import Compute, Resident
 from aequa_flwr.training.evaluate import balanced_accuracies
-from aequa_flwr.training.mixtures import Mixtures
+from aequa_flwr.training.mixtures import Mixtures, subset
 
 Floats = npt.NDArray[np.float64]
 Score = Callable[[Floats], tuple[Floats, Floats]]
@@ -38,6 +38,10 @@ class ServerData:
             return [Measured(accuracy, None) for accuracy in tuned]
         untouched = balanced_accuracies(self.network, widths, self.held_out, self.compute)
         return [Measured(*pair) for pair in zip(tuned, untouched, strict=True)]
+
+    def few(self, most_examples: int) -> "ServerData":
+        """Return the same without held-out data, on at most ``most_examples`` (0: all)."""
+        return replace(self, validation=subset(self.validation, most_examples), held_out=None)
 
     def scorer(
         self, width: float, most_examples: int

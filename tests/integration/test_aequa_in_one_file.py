@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from aequa_flwr.contribution import build_estimator
-from aequa_flwr.methods import Setup, find_method
+from aequa_flwr.methods import Setup, Standing, find_method
 
 FILE = Path(__file__).parents[2] / "examples" / "aequa_in_one_file.py"
 
@@ -61,7 +61,7 @@ def test_algorithm_2_gives_the_widths_of_the_library(
     setup = Setup(ladder, build_estimator("cgsv"), None, gamma=EXAMPLE.GAMMA, nu=1.0)
     method = find_method("aequa", "training-time").build(setup)
     contributions = {str(i): c for i, c in enumerate(second.contributions)}
-    assert second.widths == list(method.receives(contributions, contributions).values())
+    assert second.widths == list(method.receives(contributions, Standing(contributions)).values())
     assert max(second.widths) == ladder[-1]
 
 

@@ -84,9 +84,17 @@ def sent(grid: InProcessGrid, kind: str) -> list[Message]:
     return [message for message in grid.sent if message.metadata.message_type == kind]
 
 
-def run(tmp_path: Path, network: str = "small-cnn") -> InProcessGrid:
+def run(
+    tmp_path: Path, network: str = "small-cnn", reward: str = "training-time", **more: Any
+) -> InProcessGrid:
     sites = write_sites(tmp_path)
-    settings = SETTINGS | {"network": network, "data_dir": str(tmp_path / "server")}
+    settings = {
+        **SETTINGS,
+        "network": network,
+        "data_dir": str(tmp_path / "server"),
+        "reward": reward,
+        **more,
+    }
     return run_in_process(tmp_path / "run", num_nodes=3, sites=sites, **settings)
 
 
@@ -116,6 +124,17 @@ def test_no_value_beyond_the_earned_sub_model_is_sent(
     grid = run(tmp_path, name)
     network = build_network(name, load("digits").schema)
     assert check_rounds(grid, states, network) >= 3
+
+
+@pytest.mark.parametrize("name", ["small-cnn", "tests.integration.test_secrecy:with_norm"])
+@pytest.mark.parametrize("contribution", ["standalone", "shapfed"])
+def test_no_value_beyond_the_width_of_the_round_is_sent_where_rewards_are_earned(
+    tmp_path: Path, states: dict[int, RunState], name: str, contribution: str
+) -> None:
+    more = {"contribution": contribution, "rounds": 8, "allocation": "accuracy"}
+    grid = run(tmp_path, name, "earned", **more)
+    network = build_network(name, load("digits").schema)
+    assert check_rounds(grid, states, network) >= 2
 
 
 def with_norm(schema: Any) -> SlimNetwork:

@@ -100,6 +100,29 @@ def test_mean_is_over_those_that_hold_an_entry_and_else_the_fallback(addends: li
                 assert mean[key][entry] == fallback[key][entry]
 
 
+@given(addends=ADDENDS, holders=st.integers(1, 5))
+def test_an_update_is_divided_by_at_least_so_many_holders(
+    addends: list[Addend], holders: int
+) -> None:
+    """As if the missing holders, of average weight, had sent back what they received."""
+    fallback = params_of(1000)
+    mean = fold(addends).mean(fallback, min_holders=holders)
+    average = sum(weight for _, _, weight in addends) / max(1, len(addends))
+    for key, shape in SHAPES.items():
+        for entry in np.ndindex(shape):
+            start = float(fallback[key][entry])
+            held = [
+                (float(params_of(seed)[key][entry]) - start, weight)
+                for seed, width, weight in addends
+                if holds(key, entry, width)
+            ]
+            total = sum(weight for _, weight in held)
+            if holders > 1:
+                total = max(total, holders * average)
+            moved = sum(update * weight for update, weight in held) / total if held else 0.0
+            assert mean[key][entry] == pytest.approx(start + moved, rel=1e-5, abs=1e-5)
+
+
 def holds(key: str, entry: tuple[int, ...], width: float) -> bool:
     inside = prefix(LAYOUTS[key], width)
     return all(i < s.stop for i, s in zip(entry, inside, strict=True))

@@ -35,10 +35,17 @@ def cost_of(gains: Sequence[float], epsilon: float, cost: Cost) -> float:
 
 
 def brute_force(c: list[float], a: list[float], epsilon: float, cost: Cost = ratio) -> float:
-    """The least cost of all allocations that leave nobody worse off; inf if nobody can gain."""
-    choices = [[level - ci for level in a if level >= ci] for ci in c if ci <= max(a)]
-    if not choices:
+    """The least cost of all allocations that leave nobody worse off; inf if nobody can gain.
+
+    The largest contribution that can gain gets the most accurate level (Lemma 3 of the paper).
+    """
+    inside = [ci for ci in c if ci <= max(a)]
+    if not inside:
         return math.inf
+    choices = [
+        [level - ci for level in a if level >= ci and (ci < max(inside) or level == max(a))]
+        for ci in inside
+    ]
     return min(cost_of(gains, epsilon, cost) for gains in itertools.product(*choices))
 
 
@@ -90,6 +97,7 @@ def every_target(c: Floats, a: Floats, epsilon: float) -> float:
     """The least cost over all common targets, every allocation summed up from scratch."""
     gains = np.unique(a) - c[:, None]
     feasible = np.where(gains >= 0.0, gains, np.inf)
+    feasible[c == c.max(), :-1] = np.inf
     middles = np.unique(((gains[:, 1:] + gains[:, :-1]) / 2)[gains[:, :-1] >= 0.0])
     costs = []
     for target in [-9.0, *((middles[1:] + middles[:-1]) / 2), 9.0]:
@@ -185,11 +193,12 @@ def test_the_narrowest_of_equally_accurate_levels_is_taken(c: list[float], a: li
 
 @law
 @given(contributions, levels)
-def test_the_infeasible_get_the_widest_and_do_not_influence_the_others(
+def test_the_infeasible_get_the_most_accurate_and_do_not_influence_the_others(
     c: list[float], a: list[float]
 ) -> None:
     alone, crowded = allocate(c, a), allocate([max(a) + 1.0, *c, max(a) + 2.0], a)
-    assert crowded.index.tolist() == [len(a) - 1, *alone.index.tolist(), len(a) - 1]
+    best = a.index(max(a))
+    assert crowded.index.tolist() == [best, *alone.index.tolist(), best]
     assert crowded.feasible.tolist() == [False, *alone.feasible.tolist(), False]
     assert crowded.cost == alone.cost
 
@@ -262,3 +271,59 @@ def test_on_a_dense_ladder_there_is_room_exactly_where_everybody_gains_the_same(
         return  # the largest gains nothing, and 0 for all is no optimum
     gains = allocate(within, ladder, epsilon=1e-12).gain
     assert (np.ptp(gains) == 0.0) == room.is_enough
+
+
+both = st.sampled_from(["even", "proportional"])
+
+
+@law
+@given(contributions, levels, epsilons, st.sampled_from(["exact", "annealing"]), both)
+def test_the_largest_contributor_gets_the_most_accurate_level(
+    c: list[float], a: list[float], epsilon: float, solver: str, objective: str
+) -> None:
+    found = allocate(c, a, epsilon=epsilon, solver=solver, objective=objective)
+    assert a[found.index[c.index(max(c))]] == max(a)
+    assert (found.gain[found.feasible] >= 0.0).all()
+
+
+def on_the_line(c: list[float], a: list[float]) -> list[float] | None:
+    """Section 4.2's assumption fails: the accuracies nearest to the line; None where it holds."""
+    inside = sorted(ci for ci in c if ci <= max(a))
+    room = min(a) - inside[0] - (max(a) - inside[-1])
+    if room <= 0:
+        return None
+    slope = (max(a) - min(a)) / (inside[-1] - inside[0])
+    rewards = []
+    for ci in c:
+        target = max(a) - slope * (inside[-1] - ci)
+        allowed = [level for level in a if level >= ci] if ci <= max(a) else [max(a)]
+        rewards.append(min(allowed, key=lambda level: (round(abs(level - target), 12), level)))
+    return rewards
+
+
+@law
+@given(contributions, levels)
+def test_proportional_is_even_where_it_can_be_and_else_the_nearest_to_the_line(
+    c: list[float], a: list[float]
+) -> None:
+    found = allocate(c, a, objective="proportional")
+    even = allocate(c, a)
+    if not even.feasible.any():
+        assert found.index.tolist() == even.index.tolist()
+        return
+    line = on_the_line(c, a)
+    if line is None:
+        assert found.index.tolist() == even.index.tolist()
+    else:
+        assert [a[k] for k in found.index] == pytest.approx(line, abs=1e-9)
+
+
+@law
+@given(contributions, levels)
+def test_along_the_line_more_never_earns_less_and_equals_earn_the_same(
+    c: list[float], a: list[float]
+) -> None:
+    found = allocate([*c, *c], a, objective="proportional")
+    pairs = sorted(zip([*c, *c], [a[k] for k in found.index], strict=True))
+    assert [accuracy for _, accuracy in pairs] == sorted(accuracy for _, accuracy in pairs)
+    assert len(set(pairs)) == len(set(c))

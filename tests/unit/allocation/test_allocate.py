@@ -71,21 +71,21 @@ def test_nobody_can_gain_anything(solver: str) -> None:
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_participant_above_every_level_gets_the_widest_and_counts_for_nothing(
+def test_a_participant_above_every_level_gets_the_most_accurate_and_counts_for_nothing(
     solver: str,
 ) -> None:
     # The widest is not the most accurate here.
     found = allocate([0.95, 0.5, 0.99], [0.6, 0.9, 0.8], solver=solver)
-    assert found.index.tolist() == [2, 1, 2]
+    assert found.index.tolist() == [1, 1, 1]
     assert found.feasible.tolist() == [False, True, False]
-    assert found.gain == pytest.approx([-0.15, 0.4, -0.19])
+    assert found.gain == pytest.approx([-0.05, 0.4, -0.09])
     assert found.cost == pytest.approx(-0.4e6)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_with_nobody_feasible_the_cost_is_infinite(solver: str) -> None:
     found = allocate([0.8, 0.9], [0.3, 0.2], solver=solver)
-    assert found.index.tolist() == [1, 1]
+    assert found.index.tolist() == [0, 0]
     assert not found.feasible.any()
     assert found.cost == math.inf
 
@@ -110,10 +110,10 @@ def test_a_huge_epsilon_gives_everybody_the_most_accurate_level() -> None:
 
 
 def test_a_tiny_epsilon_prefers_an_even_gain_to_a_high_one() -> None:
-    # Gains of 0.125 are even to the last bit; 0.5 and 0.5001 are not, but four times as high.
-    c, levels = [0.25, 0.5], [0.375, 0.625, 0.75, 1.0 + 1e-4]
+    # 0.125 for both is even to the last bit; 0.125 and 0.2501 are not, but higher.
+    c, levels = [0.25, 0.5], [0.375, 0.5001, 0.625]
     assert allocate(c, levels, epsilon=1e-12).gain.tolist() == [0.125, 0.125]
-    assert allocate(c, levels, epsilon=1e-6).gain == pytest.approx([0.5, 0.5001])
+    assert allocate(c, levels, epsilon=1.0).gain == pytest.approx([0.375, 0.125])
 
 
 @pytest.mark.parametrize("exponent", [-40, -10, 0, 40, 99])
@@ -176,6 +176,7 @@ def test_the_same_seed_anneals_the_same_and_exact_needs_none() -> None:
         ({"epsilon": math.nan}, "epsilon must be a positive number"),
         ({"epsilon": math.inf}, "epsilon must be a positive number"),
         ({"solver": "magic"}, "solver must be one of exact, annealing, not 'magic'"),
+        ({"objective": "best"}, "objective must be one of even, proportional, not 'best'"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(change: dict[str, Any], sentence: str) -> None:

@@ -41,8 +41,11 @@ def test_rewards_follow_scores_closely_where_levels_are_fine() -> None:
 
 
 def test_a_width_is_matched_without_any_accuracy() -> None:
-    levels = fair("width").levels({"a": 0.8, "b": 0.44, "c": 0.32}, None)
-    assert list(levels.values()) == list(allocate([1.0, 0.55, 0.4], LADDER).index)
+    """Contributions and widths share one range (paper, appendix D.5): the least gets the least."""
+    levels = fair("width").levels({"a": 0.8, "b": 0.56, "c": 0.32}, None)
+    assert list(levels.values()) == list(allocate([1.0, 0.625, 0.25], LADDER).index)
+    assert levels["a"] == len(LADDER) - 1
+    assert set(fair("width").levels({"a": 0.3, "b": 0.3}, None).values()) == {len(LADDER) - 1}
 
 
 @settings(max_examples=50)

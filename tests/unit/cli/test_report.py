@@ -108,7 +108,7 @@ def test_options_that_cannot_be_meant(
         (lambda text: text[: len(text) // 2], "is incomplete or damaged; `aequa run --resume`"),
         (lambda _text: "", "is incomplete or damaged"),
         (lambda _text: None, "is {run} the folder of a run?"),
-        (lambda text: text.replace('"name"', '"nome"'), "is not a record of version 1 to 3"),
+        (lambda text: text.replace('"name"', '"nome"'), "is not a record of version 1 to 4"),
     ],
 )
 def test_a_record_that_cannot_be_read_is_one_sentence(

@@ -1,6 +1,6 @@
 import pytest
 
-from aequa_flwr.methods import Method, Setup
+from aequa_flwr.methods import Method, Setup, Standing
 from aequa_flwr.methods.aequa import Aequa
 from tests.unit.methods.rounds import ACCURACIES, CGSV, LADDER, fair
 
@@ -11,7 +11,7 @@ def aequa() -> Method:
 
 def test_post_training_everybody_receives_the_widest_and_follows_the_estimator() -> None:
     method = aequa()
-    assert method.receives("ab", {"a": 1.0, "b": 0.0}) == {"a": 1.0, "b": 1.0}
+    assert method.receives("ab", Standing({"a": 1.0, "b": 0.0})) == {"a": 1.0, "b": 1.0}
     assert method.follow({"a": 5.0}, {"a": 1.0, "b": 2.0}, ["b"]) == {"a": 1.0, "b": 2.0}
 
 

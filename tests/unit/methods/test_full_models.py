@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aequa_flwr.methods import METHODS, find_method
+from aequa_flwr.methods import METHODS, Standing, find_method
 from aequa_flwr.slim import Params
 from tests.unit.methods.rounds import a_round, built, folded, values
 
@@ -24,7 +24,7 @@ def test_everybody_receives_and_ends_with_the_full_model_whatever_it_contributed
 ) -> None:
     method = built(find_method(name))
     contributions = {"a": 1.0, "b": 0.0, "c": -3.0}
-    assert method.receives([*contributions, "new"], contributions) == dict.fromkeys(
+    assert method.receives([*contributions, "new"], Standing(contributions)) == dict.fromkeys(
         [*contributions, "new"], 1.0
     )
     assert method.ends_with(contributions, None) == dict.fromkeys(contributions, 0)

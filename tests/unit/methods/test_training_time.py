@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aequa_flwr.allocation import FairAllocation
-from aequa_flwr.methods import Method, Setup
+from aequa_flwr.methods import Method, Setup, Standing
 from aequa_flwr.methods.training_time import TrainingTime
 from tests.unit.methods.rounds import ACCURACIES, CGSV, LADDER, fair
 
@@ -22,25 +22,25 @@ def training_time(
 
 
 def test_before_anybody_was_assessed_all_receive_the_widest() -> None:
-    assert training_time().receives(["a", "b"], {}) == {"a": 1.0, "b": 1.0}
+    assert training_time().receives(["a", "b"], Standing()) == {"a": 1.0, "b": 1.0}
 
 
 def test_widths_are_the_shares_of_the_largest_rounded_down_to_a_level() -> None:
     contributions = {"best": 0.2, "half": 0.1, "most": 0.17, "none": 0.0, "harm": -3.0}
-    assert training_time().receives([*contributions, "new"], contributions) == {
+    assert training_time().receives([*contributions, "new"], Standing(contributions)) == {
         "best": 1.0, "half": 0.4, "most": 0.85, "none": 0.25, "harm": 0.25, "new": 0.25,
     }  # fmt: skip
 
 
 def test_a_larger_nu_is_harder_on_small_contributors() -> None:
     contributions = {"a": 1.0, "b": 0.9}
-    assert training_time(nu=2).receives("ab", contributions) == {"a": 1.0, "b": 0.7}
-    assert training_time(nu=0.1).receives("ab", contributions) == {"a": 1.0, "b": 0.85}
+    assert training_time(nu=2).receives("ab", Standing(contributions)) == {"a": 1.0, "b": 0.7}
+    assert training_time(nu=0.1).receives("ab", Standing(contributions)) == {"a": 1.0, "b": 0.85}
 
 
 @pytest.mark.parametrize("nothing", [{"a": 0.0, "b": 0.0}, {"a": -1.0, "b": -2.0}])
 def test_where_nobody_contributed_all_are_equal(nothing: Mapping[str, float]) -> None:
-    assert training_time().receives("ab", nothing) == {"a": 1.0, "b": 1.0}
+    assert training_time().receives("ab", Standing(nothing)) == {"a": 1.0, "b": 1.0}
 
 
 @given(
@@ -50,7 +50,7 @@ def test_where_nobody_contributed_all_are_equal(nothing: Mapping[str, float]) ->
 def test_the_largest_has_the_widest_and_more_never_earns_less(
     contributions: dict[str, float], nu: float
 ) -> None:
-    widths = training_time(nu=nu).receives(contributions, contributions)
+    widths = training_time(nu=nu).receives(contributions, Standing(contributions))
     best = max(contributions, key=lambda name: contributions[name])
     assert widths[best] == 1.0
     for one, other in itertools.combinations(contributions, 2):

@@ -59,7 +59,7 @@ def test_what_is_no_record_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="by a newer version \\(99\\); update"):
         load_record(tmp_path)
     path.write_text(text.replace('"running"', '"dancing"'), encoding="utf-8")
-    with pytest.raises(RecordError, match="not a record of version 1 to 3: status"):
+    with pytest.raises(RecordError, match="not a record of version 1 to 4: status"):
         load_record(tmp_path)
     for damaged in ("[1, 2]", "null", "[" * 100_000, text.replace("1.41.0", '", "x": NaN, "y": "')):
         path.write_text(damaged, encoding="utf-8")

@@ -84,7 +84,16 @@ def test_parse_and_to_flower_are_inverse() -> None:
             "measure-alone = true needs validation data",
         ),
         ({"validation": "maybe"}, "validation = 'maybe': must be true or false."),
-        ({"reward": "never"}, "reward = 'never': must be 'post-training' or 'training-time'"),
+        (
+            {"reward": "never"},
+            "reward = 'never': must be 'post-training', 'training-time' or 'earned'",
+        ),
+        (
+            {"reward": "earned", "validation": False},
+            "reward = 'earned' measures every level in every round and needs validation data, but "
+            "validation = false; use reward = 'training-time', or 'post-training'",
+        ),
+        ({"disclosure": -1}, "disclosure = -1: must be greater than or equal to 0"),
         ({"gamma": 1.0}, "gamma = 1.0: must be less than 1"),
         ({"batch-size": 10**20}, "must be less than or equal to 10000000"),
         ({"epsilon": 1e-200}, "epsilon = 1e-200: must be greater than or equal to 0.000000000001"),

@@ -1,0 +1,150 @@
+"""Rewards allocated in every round: what each could have kept is what it ends with."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from aequa_flwr import simulate
+from aequa_flwr.data import federated_data
+from aequa_flwr.rewards import Run
+from aequa_flwr.server import steps as server_steps
+from aequa_flwr.settings import RunConfig
+from tests.integration.in_process import record_of, run_in_process
+
+FAST: dict[str, Any] = {"dataset": "digits", "rounds": 12, "participants": 6, "progress": False}
+
+
+def earned(**settings: Any) -> Run:
+    return simulate(**{**FAST, "reward": "earned", **settings})
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return earned()
+
+
+def test_what_each_could_have_kept_is_its_reward(run: Run) -> None:
+    record = run.record
+    assert record.exposed is not None
+    assert record.exposed.worst_leak == record.exposed.mean_leak == 0.0
+    for person in record.participants:
+        assert person.exposed_accuracy == person.reward_accuracy
+        assert person.gain is not None
+        assert person.gain >= 0
+    assert record.measures is not None
+    assert record.measures.pearson is not None
+    assert record.measures.pearson == record.exposed.pearson
+
+
+def test_small_contributors_are_narrowed_once_the_model_is_worth_more_than_they_earn(
+    run: Run,
+) -> None:
+    people, rounds = run.record.participants, run.record.rounds
+    assert set(rounds[0].widths) == {1.0}
+    order = np.argsort([person.contribution or 0.0 for person in people])
+    assert all(line.widths[order[-1]] == 1.0 for line in rounds)
+    assert min(float(line.widths[order[0]] or 1.0) for line in rounds) < 0.5
+    for line in rounds[1:]:
+        widths = [float(line.widths[k] or 0.0) for k in order]
+        assert widths[0] <= widths[-1]
+
+
+def test_a_reward_is_the_network_whose_accuracy_the_record_gives(run: Run) -> None:
+    """Rewards of earlier rounds are cut out of those rounds' models."""
+    config = RunConfig.parse({"participants": 6, "rounds": 12})
+    data = federated_data(config.data_spec)
+    mean, std = (torch.tensor(v) for v in (data.dataset.schema.mean, data.dataset.schema.std))
+    x = torch.from_numpy(np.array(data.validation.x)).float() / 255
+    x = (x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1)
+    y = np.array(data.validation.y)
+    for person in run.record.participants:
+        with torch.inference_mode():
+            found = run.rewards[person.name](x).argmax(1).numpy()
+        recall = np.mean([(found[y == label] == label).mean() for label in np.unique(y)])
+        assert recall == pytest.approx(person.reward_accuracy, abs=1e-9)
+
+
+def test_post_training_rewards_could_have_been_ignored() -> None:
+    other = simulate(**FAST).record
+    assert other.exposed is not None
+    assert other.measures is not None
+    assert other.exposed.worst_leak > 0.05
+    seen = [person.exposed_accuracy or 0.0 for person in other.participants]
+    best = max(line.accuracy or 0.0 for line in other.rounds[:-1])
+    assert min(seen) >= best
+    assert other.exposed.mcg is not None
+    assert other.measures.mcg is not None
+    assert other.exposed.mcg > other.measures.mcg
+
+
+@pytest.mark.parametrize("method", ["fedavg-ft", "cgsv", "iafl", "standalone"])
+def test_every_baseline_says_what_could_have_been_kept(method: str) -> None:
+    record = simulate(**{**FAST, "rounds": 4, "method": method, "measure_alone": True}).record
+    assert record.exposed is not None
+    assert record.exposed.worst_leak >= 0.0
+    for person in record.participants:
+        assert person.exposed_accuracy is not None
+        assert person.reward_accuracy is not None
+        assert person.exposed_accuracy >= person.reward_accuracy
+    if method == "standalone":  # nothing was sent
+        assert record.exposed.worst_leak == 0.0
+
+
+def test_disclosure_bounds_the_leak() -> None:
+    record = earned(disclosure=5.0).record
+    assert record.exposed is not None
+    assert 0.0 < record.exposed.worst_leak <= 0.05 + 0.06  # a level is up to 6 points wide here
+
+
+@pytest.mark.parametrize("contribution", ["cgsv", "shapfed", "fedsv", "participation"])
+def test_it_works_with_estimators_that_look_at_rounds(contribution: str) -> None:
+    record = earned(contribution=contribution, rounds=5, measure_alone=True).record
+    assert record.status == "completed"
+    assert record.exposed is not None
+    assert record.exposed.worst_leak == 0.0
+
+
+@pytest.mark.parametrize("participants", [1, 2])
+def test_one_or_two_participants(participants: int) -> None:
+    record = earned(participants=participants, rounds=3).record
+    best = max(record.participants, key=lambda person: person.contribution or 0.0)
+    top = max(point.accuracy or 0.0 for point in record.curve)
+    assert (best.reward_accuracy or 0.0) >= top
+
+
+def test_equal_contributions_all_earn_the_most_accurate_model() -> None:
+    record = earned(contribution="participation", participants=3, rounds=3).record
+    assert {line.widths for line in record.rounds} == {(1.0, 1.0, 1.0)}
+    assert len({person.reward_accuracy for person in record.participants}) == 1
+
+
+def test_a_participant_that_is_absent_keeps_what_it_was_sent() -> None:
+    record = earned(participation="rates:0.3,1", rounds=10).record
+    assert record.status == "completed"
+    assert record.exposed is not None
+    assert record.exposed.worst_leak == 0.0
+    assert any(None in line.widths for line in record.rounds)
+
+
+def test_resumed_it_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: dict[str, Any] = {"reward": "earned", "rounds": 8, "participants": 5, "num_nodes": 2}
+    run_in_process(tmp_path / "whole", **settings)
+    step, calls = server_steps.Steps.step, [0]
+
+    def dies(*arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 6:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    monkeypatch.setattr(server_steps.Steps, "step", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run_in_process(tmp_path / "again", **settings)
+    monkeypatch.undo()
+    run_in_process(tmp_path / "again", resume=str(tmp_path / "again"), **settings)
+    whole, again = record_of(tmp_path / "whole"), record_of(tmp_path / "again")
+    for part in ("participants", "measures", "exposed", "curve", "rounds"):
+        assert again[part] == whole[part]
