@@ -61,12 +61,12 @@ def main() -> None:
         values = [spread, *(v for name in OBJECTIVES for v in measured(record, name))]
         rows[config["dataset"], config["partition"], config["p-min"]].append(values)
     print("run (seeds): spread |", " | ".join(f"{n}: P, MCG, held-out P, MCG" for n in OBJECTIVES))
-    for key, values in rows.items():
-        spread, *means = np.mean(values, axis=0)
+    for key, seeds in rows.items():
+        spread, *means = np.mean(seeds, axis=0)
         parts = [
             f"{p:.3f} {g:5.2f} {hp:.3f} {hg:5.2f}" for p, g, hp, hg in np.reshape(means, (-1, 4))
         ]
-        print(*key, f"({len(values)}): {spread:.1f} |", " | ".join(parts))
+        print(*key, f"({len(seeds)}): {spread:.1f} |", " | ".join(parts))
 
 
 if __name__ == "__main__":

@@ -116,9 +116,8 @@ def test_an_update_is_divided_by_at_least_so_many_holders(
                 for seed, width, weight in addends
                 if holds(key, entry, width)
             ]
-            total = sum(weight for _, weight in held)
-            if holders > 1:
-                total = max(total, holders * average)
+            held_weight = sum(weight for _, weight in held)
+            total = max(held_weight, holders * average if holders > 1 else 0.0)
             moved = sum(update * weight for update, weight in held) / total if held else 0.0
             assert mean[key][entry] == pytest.approx(start + moved, rel=1e-5, abs=1e-5)
 
