@@ -1,7 +1,7 @@
 """Contribution assessment: what every estimator promises, and one file for each of them."""
 
 from aequa_flwr.contribution.assessor import Assessor
-from aequa_flwr.contribution.cgsv import Cgsv
+from aequa_flwr.contribution.cgsv import Agreement, Cgsv
 from aequa_flwr.contribution.comfedsv import ComFedSV
 from aequa_flwr.contribution.data_size import DataSize
 from aequa_flwr.contribution.estimator import (
@@ -14,6 +14,7 @@ from aequa_flwr.contribution.estimator import (
     RoundEvidence,
     Score,
     Unit,
+    unsmoothed,
 )
 from aequa_flwr.contribution.fedfaim import FedFaim
 from aequa_flwr.contribution.fedsv import FedSV
@@ -25,6 +26,7 @@ from aequa_flwr.contribution.standalone import Standalone
 
 __all__ = [
     "ESTIMATORS",
+    "Agreement",
     "Assessor",
     "Cgsv",
     "ComFedSV",
@@ -47,4 +49,5 @@ __all__ = [
     "build_estimator",
     "check_needs",
     "option_names",
+    "unsmoothed",
 ]

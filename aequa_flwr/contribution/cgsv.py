@@ -1,6 +1,6 @@
 """CGSV (cosine gradient Shapley value): how well an update agrees with the sum of all."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from pydantic import ConfigDict, Field
@@ -21,7 +21,8 @@ class Cgsv:
 
     Updates are scaled to one length, so that a large one is worth no more than a small one. They
     are summed in proportion to the reputations so far. The ledger's ``r`` has an entry for each
-    participant: 0 is never seen, and all sum to 1.
+    participant: 0 is never seen, and all sum to 1. A method that smooths contributions itself uses
+    ``Agreement`` instead.
     """
 
     smoothing: float = Field(
@@ -88,3 +89,49 @@ class Cgsv:
     def contributions(self, ledger: Ledger) -> Floats:
         """Return the reputations; 0 for a participant that was never seen."""
         return ledger["r"]
+
+    def unsmoothed(self) -> "Agreement":
+        """Return what the paper compares in Algorithm 2, where contributions are smoothed once."""
+        return Agreement()
+
+
+@dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False))
+class Agreement:
+    """The cosine between an update and the plain mean of the round, as in the paper's Algorithm 2.
+
+    Updates keep their lengths: participants with more data make longer updates, and the mean points
+    where they do. Scaled to one length, small and noisy updates weigh as much, and the correlation
+    with standalone accuracies is lost. A length can be faked, so it counts up to ``clip`` medians
+    of the round.
+    """
+
+    clip: float = Field(default=3.0, gt=0.0, le=1e6, description="longest update, in medians")
+
+    needs: ClassVar[Needs] = Cgsv.needs
+    unit: ClassVar[Unit] = "score"
+    changes: ClassVar[bool] = True
+
+    def begin(self, opening: Opening) -> Ledger:
+        """Return a ledger in which nobody has been seen."""
+        return {"cosine": np.zeros(len(opening.num_examples))}
+
+    def after_round(self, ledger: Ledger, evidence: RoundEvidence) -> Ledger:
+        """Return the cosines of those present; a round of one says nothing."""
+        present = evidence.present
+        if len(present) < 2:
+            return ledger
+        updates = list(compared(evidence).values())
+        lengths = norms(updates)
+        most = self.clip * float(np.median(lengths))
+        weights = np.minimum(1.0, most / np.maximum(lengths, _NO_DIVISION_BY_ZERO))
+        cosine = ledger["cosine"].copy()
+        cosine[present] = cosines(updates, weights / len(present))
+        return {"cosine": cosine}
+
+    def contributions(self, ledger: Ledger) -> Floats:
+        """Return the cosines; 0 for a participant that was never seen."""
+        return ledger["cosine"]
+
+    def unsmoothed(self) -> Self:
+        """Return the estimator itself: it has no memory."""
+        return self

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -124,3 +124,16 @@ class ContributionEstimator(Protocol):
 
     def contributions(self, ledger: Ledger) -> Floats:
         """Return each participant's contribution so far; NaN if nothing is known."""
+
+
+@runtime_checkable
+class Smoothing(Protocol):
+    """An estimator with a moving average of its own, which a method that smooths replaces."""
+
+    def unsmoothed(self) -> ContributionEstimator:
+        """Return an estimator of the last round alone."""
+
+
+def unsmoothed(estimator: ContributionEstimator) -> ContributionEstimator:
+    """Return ``estimator`` without a moving average of its own."""
+    return estimator.unsmoothed() if isinstance(estimator, Smoothing) else estimator

@@ -1,6 +1,7 @@
 """ShapFed: how well a participant's update of the last layers agrees with the mean update."""
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,10 @@ class ShapFed:
     def contributions(self, ledger: Ledger) -> Floats:
         """Return the scores; 0 for a participant that was never seen."""
         return ledger["score"]
+
+    def unsmoothed(self) -> Self:
+        """Return the same without its moving average, for a method that smooths itself."""
+        return replace(self, smoothing=0.0)
 
 
 def _last_layers(evidence: RoundEvidence, number: int) -> dict[str, npt.NDArray[np.float32]]:

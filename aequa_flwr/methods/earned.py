@@ -23,6 +23,7 @@ class Earned:
         title="Aequa",
         says="In every round each participant received at most the model it had earned by then.",
         sub_networks=True,
+        smooths=True,
         # Small contributors are narrow, so few hold the widest channels. Measured with one holder:
         # the widest level loses 3 to 15 points under Dirichlet (0.1).
         min_holders=3,

@@ -24,7 +24,8 @@ class About:
     ``title`` is its name as people write it and ``says`` one sentence for a report. With
     ``sub_networks`` rewards are parts of one model, so that widths mean something; otherwise each
     participant ends with a full model. With ``tunes`` every participant trains the server's model
-    once more at the end and keeps the result to itself. An update is divided by at least
+    once more at the end and keeps the result to itself. With ``smooths`` it smooths contributions
+    over the rounds itself, so that an estimator should not. An update is divided by at least
     ``min_holders``, see `MaskedSum.mean`. ``usual`` is what the setting "auto" means
     with this method. ``allows`` lists the possible values of each setting that the method
     restricts.
@@ -35,6 +36,7 @@ class About:
     training: Training = "together"
     sub_networks: bool = False
     tunes: bool = False
+    smooths: bool = False
     min_holders: int = 1
     usual: Mapping[str, Value] = field(default_factory=dict)
     allows: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)

@@ -20,6 +20,7 @@ class TrainingTime:
         title="Aequa",
         says="Each participant trained only the part of the model it had earned so far.",
         sub_networks=True,
+        smooths=True,
         usual={"p-min": 0.25, "contribution": "standalone", "allocation": "keep"},
     )
 

@@ -138,9 +138,16 @@ def about_participants(record: RunRecord) -> str:
         f"Contribution: {_about_contribution(record)}",
         width if about(record).sub_networks else "",
         _about_gain(record),
+        _about_kept(record),
         about(record).says,
     ]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _about_kept(record: RunRecord) -> str:
+    if record.exposed is None or record.exposed.worst_leak <= 0:
+        return ""
+    return "Could keep: the accuracy of the best model that the participant was ever sent."
 
 
 def _about_contribution(record: RunRecord) -> str:

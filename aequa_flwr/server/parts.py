@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aequa_flwr.allocation import FairAllocation
-from aequa_flwr.contribution import Assessor, ContributionEstimator, build_estimator, check_needs
+from aequa_flwr.contribution import (
+    Assessor,
+    ContributionEstimator,
+    build_estimator,
+    check_needs,
+    unsmoothed,
+)
 from aequa_flwr.data import FederatedData, Say, federated_data, quiet
 from aequa_flwr.errors import UserError
 from aequa_flwr.methods import Attendance, Method, Setup, find_method, read_participation
@@ -58,9 +64,9 @@ def check_settings(settings: RunConfig) -> ContributionEstimator:
         validation=settings.validation,
         participants=settings.participants,
     )
-    find_method(settings.method, settings.reward)
+    method = find_method(settings.method, settings.reward)
     _earlier(settings)
-    return estimator
+    return unsmoothed(estimator) if method.about.smooths else estimator
 
 
 def prepare(

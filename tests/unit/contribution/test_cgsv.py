@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aequa_flwr.contribution import Cgsv
+from aequa_flwr.contribution import Agreement, Cgsv, ShapFed, Standalone, unsmoothed
 from tests.unit.contribution.rounds import a_round, after, layer, opening
 
 
@@ -64,3 +64,42 @@ def test_cgsv_does_not_depend_on_the_length_of_updates() -> None:
     rounds = [a_round(layer(4, seed), number=4) for seed in range(3)]
     found = after(Cgsv(scale=0.5), rounds, opening(4))[1]
     assert after(Cgsv(scale=0.15), rounds, opening(4))[1] == pytest.approx(found)
+
+
+def test_agreement_compares_raw_updates_with_their_plain_mean() -> None:
+    one = a_round({"a": [[3, 0], [0, 1]]}, number=2, num_examples=np.array([1.0, 999.0]))
+    # The mean points to (3, 1), whatever the numbers of examples: cosines 3 and 1 over sqrt(10).
+    expected = [3 / 10**0.5, 1 / 10**0.5]
+    assert after(Agreement(), [one], opening(2))[1] == pytest.approx(expected)
+
+
+def test_agreement_remembers_nothing_but_those_that_were_away() -> None:
+    first = a_round({"a": [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]}, number=3)
+    second = a_round({"a": [[1.0], [1.0]]}, number=3, present=[0, 1], server_round=2)
+    found = after(Agreement(), [first, second], opening(3))[1]
+    assert found[:2] == pytest.approx([1.0, 1.0])
+    assert found[2] == pytest.approx(after(Agreement(), [first], opening(3))[1][2])
+
+
+def test_a_stretched_update_counts_up_to_a_multiple_of_the_median_length() -> None:
+    def pulled(length: float) -> list[float]:
+        updates = {"a": [[1.0, 0.0], [1.0, 0.0], [0.0, length]]}
+        return after(Agreement(clip=2.0), [a_round(updates, number=3)], opening(3))[1]
+
+    # At 2 medians the mean is (2, 2) / 3; stretching it further changes nothing.
+    assert pulled(2.0) == pytest.approx([0.5**0.5] * 3)
+    assert pulled(1000.0) == pytest.approx(pulled(2.0))
+    assert pulled(1.0)[2] < pulled(2.0)[2]
+
+
+def test_without_updates_there_is_no_agreement() -> None:
+    nothing = a_round({"a": [[0.0], [0.0]]}, number=2)
+    assert after(Agreement(), [nothing], opening(2))[1] == [0.0, 0.0]
+    alone = a_round({"a": [[1.0]]}, number=2, present=[0])
+    assert after(Agreement(), [alone], opening(2))[1] == [0.0, 0.0]
+
+
+def test_a_method_that_smooths_gets_an_estimator_that_does_not() -> None:
+    assert unsmoothed(Cgsv()) == Agreement()
+    assert unsmoothed(ShapFed(layers=3)) == ShapFed(layers=3, smoothing=0.0)
+    assert unsmoothed(Standalone()) == Standalone()
