@@ -61,7 +61,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
         help=f"one of {', '.join(ESTIMATORS)} (default standalone), with options as "
         "kind:key=value; or your own as package.module:Class",
     )
-    add("--reward", help="post-training (default) or training-time")
+    add("--reward", help="post-training (default), training-time or earned")
     add("--seed", help="seed of all random numbers (default 1)")
     add("--solver", help="how rewards are allocated: exact (default) or annealing")
     add("--output", help="new folder for the results (default runs/DATASET-TIME)")

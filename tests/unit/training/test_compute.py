@@ -22,7 +22,7 @@ if sys.argv[1] == "keeps":
 for _ in range(3):  # until the heap has the room
     torch.ones(2**24)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(4):
+for _ in range(40):
     torch.ones(2**24)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
@@ -34,5 +34,7 @@ def test_memory_that_is_kept_is_not_fetched_again() -> None:
         how: int(subprocess.check_output([sys.executable, "-c", _ALLOCATES, how], text=True))
         for how in ("keeps", "returns")
     }
-    # 64 MB each time are 16,384 pages.
-    assert fetched["keeps"] < 1_000 < fetched["returns"], fetched
+    # 64 MB each time are 16,384 pages. A kept heap may still grow once or twice when a small
+    # allocation sits where a large one was.
+    assert fetched["returns"] >= 40 * 16_000, fetched
+    assert fetched["keeps"] <= fetched["returns"] / 10, fetched
