@@ -15,8 +15,9 @@ from aequa_flwr.methods import Value
 from aequa_flwr.reproduction.results import MACHINE, run_key
 from aequa_flwr.settings import RunConfig
 
-# The parts of the paper a run can belong to; "narrow" is p-min = 0.1.
-EXPERIMENTS = ("main", "participation", "width", "training-time", "narrow")
+# What a run can belong to: parts of the paper ("narrow" is p-min = 0.1), and "exposed", what each
+# participant could have kept.
+EXPERIMENTS = ("main", "participation", "width", "training-time", "narrow", "exposed")
 # What a grid file does not say, and who does.
 _ELSEWHERE = {
     **dict.fromkeys(MACHINE, "the machine: give it with --set"),
