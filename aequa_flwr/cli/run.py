@@ -61,7 +61,11 @@ def describe(parser: argparse.ArgumentParser) -> None:
         help=f"one of {', '.join(ESTIMATORS)} (default standalone), with options as "
         "kind:key=value; or your own as package.module:Class",
     )
-    add("--reward", help="post-training (default), training-time or earned")
+    add(
+        "--reward",
+        help="post-training (default in a simulation), training-time or earned (default with "
+        "--connection)",
+    )
     add("--seed", help="seed of all random numbers (default 1)")
     add("--solver", help="how rewards are allocated: exact (default) or annealing")
     add("--output", help="new folder for the results (default runs/DATASET-TIME)")
@@ -149,7 +153,7 @@ def _read_config(options: argparse.Namespace) -> RunConfig:
         if values.get(key):
             # Absolute, because the run's processes have other working directories.
             values[key] = str(Path(str(values[key])).expanduser().absolute())
-    config = RunConfig.parse(values)
+    config = RunConfig.parse(values, deployed=options.connection is not None)
     if config.output:
         return config
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")

@@ -15,7 +15,7 @@ from aequa_flwr.federation.codec import (
     encode_round_task,
 )
 from aequa_flwr.federation.delivery import deliver
-from aequa_flwr.federation.exchange import Exchange, make_message
+from aequa_flwr.federation.exchange import Exchange, is_deployed, make_message
 from aequa_flwr.federation.joining import Roster, gather, load_roster, save_roster
 from aequa_flwr.federation.messages import (
     CONFIG,
@@ -67,6 +67,7 @@ __all__ = [
     "encode_round_part",
     "encode_round_task",
     "gather",
+    "is_deployed",
     "load_roster",
     "make_client_app",
     "make_message",

@@ -7,6 +7,7 @@ from itertools import islice
 
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
+from flwr.superlink.grid import HttpGrid
 
 from aequa_flwr.federation.reading import WireError
 
@@ -15,6 +16,12 @@ from aequa_flwr.federation.reading import WireError
 POLL_S, _MOST_S = 0.02, 0.25
 # The number of replies that are fetched, and so held in memory, at once.
 _AT_ONCE = 32
+
+
+def is_deployed(grid: Grid) -> bool:
+    """Return whether the nodes of ``grid`` are machines of their own, not simulated ones."""
+    # Flower talks to a deployment runtime over HTTP, and to a simulation in memory.
+    return isinstance(grid, HttpGrid) or bool(getattr(grid, "is_deployed", False))
 
 
 def make_message(node: int, kind: str, server_round: int, content: RecordDict) -> Message:

@@ -14,6 +14,7 @@ class Aequa:
         title="Aequa",
         says="All participants trained the full model; rewards are cut from it at the end.",
         sub_networks=True,
+        entrusts=True,
         usual={"p-min": 0.25, "contribution": "standalone", "allocation": "accuracy"},
         allows={"allocation": ("accuracy", "width")},
     )

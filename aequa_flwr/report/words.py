@@ -19,13 +19,23 @@ _NO_LEAK = 5e-5
 def verdict(record: RunRecord) -> str:
     """Return the result of the run in plain sentences, or how it ended if it did not complete."""
     if record.status == "completed":
-        return _completed(record)
+        return f"{_trust(record)}{_completed(record)}"
     place = _place(record)
     if record.status == "running":
         return f"The run is not finished. This is its state {place}."
     ended = {"failed": "failed", "interrupted": "was interrupted"}[record.status]
     reason = record.reason.strip().rstrip(".") or "no reason is recorded"
     return f"The run {ended} {place}: {reason}."
+
+
+def _trust(record: RunRecord) -> str:
+    """Return what members of a real federation were trusted with; empty in all other runs."""
+    if not about(record).entrusts or not record.config.get("members-trusted-with-full-model"):
+        return ""
+    return (
+        "The members of this federation were trusted with the full model: each trained it, and "
+        "nothing but their word keeps them from using it instead of their reward. "
+    )
 
 
 def _place(record: RunRecord) -> str:

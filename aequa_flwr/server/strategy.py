@@ -26,6 +26,7 @@ from aequa_flwr.federation import (
     decode_params,
     encode_params,
     encode_round_task,
+    is_deployed,
     make_message,
 )
 from aequa_flwr.methods import Value
@@ -210,6 +211,8 @@ class AequaStrategy(Strategy):
             self._attached[CONFIG] = train_config
         result = Result()
         try:
+            if is_deployed(grid):
+                self.settings.check_deployable()
             self._run(grid, timeout, evaluate_fn, result)
         except UserError as error:
             self._journal.folder.finish("failed", str(error))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
 
 from aequa_flwr.data import DataSpec, read_partition
 from aequa_flwr.errors import UsageError
@@ -22,6 +22,8 @@ _KINDS = {
     **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
     "string_type": "must be text",
 }
+# The key under which validation knows whether the federation is deployed.
+_DEPLOYED = "deployed"
 # Counts beyond this are typos, and some would not fit a protocol integer.
 _MOST = 10_000_000
 
@@ -233,9 +235,14 @@ class RunConfig(BaseModel):
         json_schema_extra=_facts("contribution.md"),
     )
     reward: Literal["post-training", "training-time", "earned"] = Field(
-        "post-training",
-        description="post-training; training-time: Algorithm 2; earned: allocated in every round",
+        description="when rewards are decided: at the end, by Algorithm 2, or in every round "
+        "(auto: earned if deployed, else post-training)",
         json_schema_extra=_facts("running.md#contributions-and-rewards"),
+    )
+    members_trusted_with_full_model: bool = Field(
+        False,
+        description="deployed: post-training rewards, for which every member trains the full model",
+        json_schema_extra=_facts("without-trusted-hardware.md#deployed-federations"),
     )
     disclosure: float = Field(
         0.0,
@@ -388,7 +395,7 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _resolve_auto(cls, values: Any) -> Any:
+    def _resolve_auto(cls, values: Any, info: ValidationInfo) -> Any:
         values = current_keys({str(k).replace("_", "-"): v for k, v in dict(values).items()})
         for name, field in cls.model_fields.items():
             key = field.alias or name
@@ -404,11 +411,10 @@ class RunConfig(BaseModel):
             "learning-rate": recipe.learning_rate,
             "lr-schedule": recipe.lr_schedule,
             "clip-norm": recipe.clip_norm,
-            **_usual(values),
+            "reward": _safe_reward(values, deployed=_is_deployed(info)),
         }
-        for key, value in automatic.items():
-            if values.get(key, "auto") == "auto":
-                values[key] = value
+        _replace_auto(values, automatic)
+        _replace_auto(values, _usual(values))
         return values
 
     @model_validator(mode="after")
@@ -434,6 +440,12 @@ class RunConfig(BaseModel):
                 f"behaviour = {self.behaviour!r} has more entries than participants = "
                 f"{self.participants}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_trust(self, info: ValidationInfo) -> Self:
+        if _is_deployed(info):
+            self.check_deployable()
         return self
 
     @model_validator(mode="after")
@@ -495,11 +507,24 @@ class RunConfig(BaseModel):
         """The behaviours of the first participants; the others are honest."""
         return read_behaviours(self.behaviour)
 
+    def check_deployable(self) -> None:
+        """Raise ConfigError if real members would hold the full model and nobody trusts them."""
+        if not self._about.entrusts or self.members_trusted_with_full_model or self.deliver:
+            return
+        raise ConfigError(
+            f"reward = {self.reward!r} sends every member of a deployed federation the full model; "
+            "use reward = 'earned' ('training-time' without validation data), or set "
+            "members-trusted-with-full-model = true."
+        )
+
     @classmethod
-    def parse(cls, values: Mapping[str, Any]) -> Self:
-        """Validate Flower's run config. Raises ConfigError with one sentence for each mistake."""
+    def parse(cls, values: Mapping[str, Any], *, deployed: bool = False) -> Self:
+        """Validate Flower's run config. Raises ConfigError with one sentence for each mistake.
+
+        In a ``deployed`` federation "auto" stands for a reward that needs no trust in its members.
+        """
         try:
-            return cls.model_validate(dict(values))
+            return cls.model_validate(dict(values), context={_DEPLOYED: deployed})
         except ValidationError as error:
             sentences = [_sentence(dict(item)) for item in error.errors()]
             raise ConfigError("; ".join(sentences) + ".") from None
@@ -542,14 +567,39 @@ def current_keys(values: Mapping[str, T]) -> dict[str, T]:
     return {_RENAMED.get(key, key): value for key, value in values.items()}
 
 
+def _is_deployed(info: ValidationInfo) -> bool:
+    return bool((info.context or {}).get(_DEPLOYED))
+
+
+def _replace_auto(values: dict[str, Any], automatic: Mapping[str, Value]) -> None:
+    for key, value in automatic.items():
+        if values.get(key, "auto") == "auto":
+            values[key] = value
+
+
+def _safe_reward(values: Mapping[str, Any], *, deployed: bool) -> str:
+    """Return what "auto" means for the reward: what the members can be trusted with."""
+    trusted = _is_true(values.get("members-trusted-with-full-model", False), unclear=False)
+    if not deployed or trusted or not about_method(str(values.get("method", "aequa"))).entrusts:
+        return "post-training"
+    measured = _is_true(values.get("validation", True), unclear=True)
+    by_accuracy = values.get("allocation", "auto") in ("auto", "accuracy")
+    return "earned" if measured and by_accuracy else "training-time"
+
+
+def _is_true(value: Any, *, unclear: bool) -> bool:
+    """Return a boolean setting as given; ``unclear`` if it is none, which its field reports."""
+    try:
+        return TypeAdapter(bool).validate_python(value)
+    except ValidationError:
+        return unclear
+
+
 def _usual(values: Mapping[str, Any]) -> dict[str, Value]:
     """Return what "auto" means where it depends on the method and the reward."""
     about = about_method(str(values.get("method", "aequa")), str(values.get("reward", "")))
     usual = dict(about.usual)
-    try:
-        measured = TypeAdapter(bool).validate_python(values.get("validation", True))
-    except ValidationError:
-        measured = True  # the field itself reports what is wrong
+    measured = _is_true(values.get("validation", True), unclear=True)
     if usual.get("allocation") == "accuracy" and not measured:
         usual["allocation"] = "width"
     return usual

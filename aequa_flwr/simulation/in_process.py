@@ -27,6 +27,7 @@ class InProcessGrid(Grid):
         num_nodes: int,
         sites: Sequence[Mapping[str, Scalar]] | None = None,
     ) -> None:
+        self.is_deployed = sites is not None
         if sites is None:
             sites = [
                 {"partition-id": number, "num-partitions": num_nodes} for number in range(num_nodes)

@@ -32,6 +32,26 @@ def test_deployed_participants_bring_their_own_folders(tmp_path: Path) -> None:
     assert card.schema == load_schema(tmp_path / "server" / "schema.json")
 
 
+def test_rewards_are_earned_unless_members_are_trusted_with_the_full_model(tmp_path: Path) -> None:
+    sites = write_sites(tmp_path)
+    settings = DEPLOYED | {"data_dir": str(tmp_path / "server")}
+    run_in_process(tmp_path / "run", num_nodes=3, sites=sites, **settings)
+    record = record_of(tmp_path / "run")
+    assert record["config"]["reward"] == "earned"
+    assert record["exposed"]["worst_leak"] == 0.0
+    with pytest.raises(UserError, match="sends every member of a deployed federation the full"):
+        run_in_process(
+            tmp_path / "no", num_nodes=3, sites=sites, reward="post-training", **settings
+        )
+    trust = {"members_trusted_with_full_model": True}
+    run_in_process(tmp_path / "trusted", num_nodes=3, sites=sites, **trust, **settings)
+    assert record_of(tmp_path / "trusted")["config"]["reward"] == "post-training"
+    report = (tmp_path / "trusted" / "report.html").read_text(encoding="utf-8")
+    header = report[report.index("<header>") : report.index("</header>")]
+    assert "The members of this federation were trusted with the full model" in header
+    assert "were trusted" not in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
 def test_a_server_may_have_nothing_but_the_schema(tmp_path: Path) -> None:
     sites = write_sites(tmp_path)
     (tmp_path / "server" / "test.npz").unlink()

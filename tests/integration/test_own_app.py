@@ -37,6 +37,7 @@ SHARES = {
     "participant-03": (DIGITS.train.x[900:1050], DIGITS.train.y[900:1050]),
 }
 SMALL: dict[str, Any] = {"participants": 3, "rounds": 2, "join_timeout_s": 0.3}
+DEPLOYED: dict[str, Any] = SMALL | {"reward": "earned"}
 
 
 def load_data(context: Context) -> Arrays:
@@ -170,7 +171,7 @@ def test_named_nodes_keep_their_rewards_themselves(tmp_path: Path) -> None:
     names = dict(zip(("north", "south", "west"), SHARES.values(), strict=True))
     sites = [{"participant": name, "rewards": str(tmp_path / name)} for name in names]
     app = make_client_app(lambda context: names[str(context.node_config["participant"])])
-    strategy = AequaStrategy("mlp", VALIDATION, output=tmp_path / "run", **SMALL)
+    strategy = AequaStrategy("mlp", VALIDATION, output=tmp_path / "run", **DEPLOYED)
     start(strategy, app, sites)
     assert [line.name for line in strategy.record.participants] == list(names)
     for name in names:
@@ -232,15 +233,22 @@ def test_if_nobody_fits_the_run_fails_and_says_why() -> None:
 
 
 def test_the_reason_of_a_failed_run_stays_readable_however_many_are_refused() -> None:
-    strategy = AequaStrategy(make_network, VALIDATION, **SMALL)
+    strategy = AequaStrategy(make_network, VALIDATION, **DEPLOYED)
     app = make_client_app(lambda _context: (X[:, :, :4], Y), make_network)
     with pytest.raises(UserError, match="and 17 more like these"):
         start(strategy, app, [{"participant": f"site-{k}"} for k in range(20)])
     assert len(strategy.record.failures) == 20
 
 
+def test_members_of_a_deployed_federation_are_not_sent_the_full_model_unasked() -> None:
+    strategy = AequaStrategy(make_network, VALIDATION, **SMALL)
+    with pytest.raises(UserError, match="use reward = 'earned'"):
+        start(strategy, sites=[{"participant": "north"}])
+    assert strategy.record.status == "failed"
+
+
 def test_a_second_node_of_the_same_name_is_refused() -> None:
-    strategy = AequaStrategy("mlp", VALIDATION, **SMALL)
+    strategy = AequaStrategy("mlp", VALIDATION, **DEPLOYED)
     sites = [{"participant": name} for name in ("north", "north", "west")]
     start(strategy, make_client_app(lambda _context: (X, Y)), sites)
     (refused,) = [f for f in strategy.record.failures if f.participant == "north"]

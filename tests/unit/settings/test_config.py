@@ -136,3 +136,33 @@ def test_every_setting_says_which_page_explains_it() -> None:
 
 def test_a_setting_that_was_renamed_is_still_read() -> None:
     assert RunConfig.parse({"quorum": 2}).join_quorum == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "reward"),
+    [
+        ({}, "earned"),
+        ({"reward": "auto"}, "earned"),
+        ({"reward": "training-time"}, "training-time"),
+        ({"validation": False, "contribution": "cgsv"}, "training-time"),
+        ({"allocation": "width"}, "training-time"),
+        ({"members-trusted-with-full-model": True}, "post-training"),
+        ({"method": "iafl"}, "post-training"),
+        ({"method": "cgsv"}, "post-training"),
+    ],
+)
+def test_a_deployed_federation_does_not_trust_its_members(
+    values: dict[str, Any], reward: str
+) -> None:
+    assert RunConfig.parse(values, deployed=True).reward == reward
+    assert RunConfig.parse(values).reward == values.get("reward", "post-training").replace(
+        "auto", "post-training"
+    )
+
+
+def test_post_training_rewards_are_refused_where_members_are_not_trusted() -> None:
+    with pytest.raises(ConfigError, match="set members-trusted-with-full-model = true") as caught:
+        RunConfig.parse({"reward": "post-training"}, deployed=True)
+    assert "reward = 'earned'" in str(caught.value)
+    # What is left of an earlier run can still be delivered.
+    RunConfig.parse({"reward": "post-training", "deliver": "runs/first"}, deployed=True)
