@@ -170,6 +170,7 @@ def encode_round_task(task: RoundTask) -> RecordDict:
             "widths": list(task.widths.values()),
             "individual-width": task.individual_width or 0.0,
             "personal": bool(task.models),
+            "p-min": task.p_min or 0.0,
         }
     )
     models = {f"model.{k}": encode_params(task.models[n]) for k, n in enumerate(task.models)}
@@ -191,6 +192,7 @@ def decode_round_task(content: RecordDict) -> RoundTask:
         read_floats(content, _PARAMS),
         read_scalar(head, "individual-width", float) or None,
         models,
+        read_scalar(head, "p-min", float) or None,
     )
 
 

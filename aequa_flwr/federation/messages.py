@@ -8,7 +8,7 @@ from flwr.app import MessageType
 from aequa_flwr.slim import Params
 
 # Raise it with every change of a message; a node with another version is refused when it joins.
-PROTOCOL_VERSION = 7
+PROTOCOL_VERSION = 8
 
 JOIN = f"{MessageType.QUERY}.join"
 REFUSE = f"{MessageType.QUERY}.refuse"
@@ -58,8 +58,9 @@ class AloneReply:
 class RoundTask:
     """Train these participants at these widths; ``params`` belong to the widest of them.
 
-    With ``individual_width`` the reply must also hold each participant's own parameters at that
-    width. ``models`` are personal full models; if there are any, ``params`` is empty.
+    ``p_min`` is the narrowest width that they may draw; None: they draw none, because there is a
+    single one. With ``individual_width`` the reply must also hold each participant's own parameters
+    at that width. ``models`` are personal full models; if there are any, ``params`` is empty.
     """
 
     server_round: int
@@ -67,6 +68,7 @@ class RoundTask:
     params: Params
     individual_width: float | None = None
     models: Mapping[str, Params] = field(default_factory=dict)
+    p_min: float | None = None
 
 
 @dataclass(frozen=True)

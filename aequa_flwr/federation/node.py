@@ -161,10 +161,7 @@ class Node:
         """Train participants for one round and answer with one partial sum of all of them."""
         task, given = decode_round_task(message.content), _given(message, context)
         settings, host = given.settings, self._host(given, context)
-        # With a single sub-network there is no width to draw: one pass, which is FedAvg.
-        single = len(host.network.ladder(settings.p_min, settings.p_max)) == 1
-        p_min = None if single else settings.p_min
-        plan = _plan(settings, _rates(settings, task.server_round), p_min=p_min)
+        plan = _plan(settings, _rates(settings, task.server_round), p_min=task.p_min)
         part = host.train_round(
             task.server_round, task.widths, task.params, plan, task.individual_width, task.models
         )

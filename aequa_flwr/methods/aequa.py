@@ -15,7 +15,7 @@ class Aequa:
         says="All participants trained the full model; rewards are cut from it at the end.",
         sub_networks=True,
         entrusts=True,
-        usual={"p-min": 0.25, "contribution": "standalone", "allocation": "accuracy"},
+        usual={"p-min": "auto", "contribution": "standalone", "allocation": "accuracy"},
         allows={"allocation": ("accuracy", "width")},
     )
 

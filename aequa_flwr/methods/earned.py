@@ -27,7 +27,7 @@ class Earned:
         # Small contributors are narrow, so few hold the widest channels. Measured with one holder:
         # the widest level loses 3 to 15 points under Dirichlet (0.1).
         min_holders=3,
-        usual={"p-min": 0.25, "contribution": "standalone", "allocation": "accuracy"},
+        usual={"p-min": "auto", "contribution": "standalone", "allocation": "accuracy"},
         allows={"allocation": ("accuracy",)},
     )
 

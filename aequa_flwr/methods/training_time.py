@@ -21,7 +21,7 @@ class TrainingTime:
         says="Each participant trained only the part of the model it had earned so far.",
         sub_networks=True,
         smooths=True,
-        usual={"p-min": 0.25, "contribution": "standalone", "allocation": "keep"},
+        usual={"p-min": "auto", "contribution": "standalone", "allocation": "keep"},
     )
 
     def build(self, setup: Setup) -> Method:

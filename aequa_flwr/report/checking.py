@@ -49,9 +49,12 @@ def rerun_command(config: Mapping[str, Value]) -> str | None:
 def _means(given: Mapping[str, Value], wanted: Mapping[str, Value]) -> bool:
     """Return whether a run of the settings ``given`` has all those of ``wanted``."""
     try:
-        resolved = RunConfig.parse({**given, "data-dir": _PLACE}).to_record()
+        config = RunConfig.parse({**given, "data-dir": _PLACE})
     except UserError:
         return False
+    resolved = config.to_record()
+    if wanted.get("p-min") != "auto":  # the record of a run that began has a number
+        resolved["p-min"] = config.narrowest()
     return all(resolved[key] == value for key, value in wanted.items())
 
 

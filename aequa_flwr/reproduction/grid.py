@@ -159,8 +159,9 @@ def _runs(table: _Table, machine: Mapping[str, Value]) -> Iterator[Planned]:
     for values in itertools.product(*axes.values()):
         given = dict(zip(axes, values, strict=True))
         with table.blamed():
-            # The paper's objective, whatever the default is.
+            # The paper's objective and widths, whatever the defaults are.
             config = RunConfig.parse({"objective": "even", **given, **machine})
+            config = config.model_copy(update={"p_min": config.narrowest()})
         yield Planned(name, config, _title(config, axes))
 
 

@@ -15,7 +15,6 @@ logger = logging.getLogger(__name__)
 class Journal:
     """Holds the state of a run, and writes the record in ``folder`` when it changes.
 
-    ``ladder`` holds the widths that a reward can have, ``sizes`` the number of parameters of each.
     ``clock`` estimates the time left. ``on_progress`` receives the progress of the run.
     """
 
@@ -23,16 +22,19 @@ class Journal:
         self,
         state: RunState,
         folder: RunFolder,
-        ladder: Sequence[float],
-        sizes: Sequence[int],
         on_progress: Callable[[Progress], None],
     ) -> None:
         self.state, self.folder = state, folder
         self.clock = WorkClock(0, 0)
-        self._ladder, self._sizes = ladder, sizes
+        self._ladder: Sequence[float] = ()
+        self._sizes: Sequence[int] = ()
         self._on_progress = on_progress
         self._saved_at = 0.0
-        if state.stage != "join":  # resumed
+
+    def set_ladder(self, ladder: Sequence[float], sizes: Sequence[int]) -> None:
+        """Set the widths that a reward can have, and the number of parameters of each."""
+        self._ladder, self._sizes = ladder, sizes
+        if self.state.stage != "join":
             self._record()
 
     @property

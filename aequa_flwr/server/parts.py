@@ -1,9 +1,10 @@
 """The parts of a run, prepared and checked before it starts."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from aequa_flwr.allocation import FairAllocation
 from aequa_flwr.contribution import (
@@ -16,7 +17,7 @@ from aequa_flwr.contribution import (
 from aequa_flwr.data import FederatedData, Say, federated_data, quiet
 from aequa_flwr.errors import UserError
 from aequa_flwr.methods import Attendance, Method, Setup, find_method, read_participation
-from aequa_flwr.results import DataRecord, RunRecord, load_standalone, standalone_of
+from aequa_flwr.results import DataRecord, Measured, RunRecord, load_standalone, standalone_of
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.server.steps import Calibrate, Rules, Steps
 from aequa_flwr.settings import RunConfig
@@ -31,7 +32,8 @@ logger = logging.getLogger(__name__)
 class Parts:
     """The parts of a run that follow from settings and data, before it starts.
 
-    ``earlier`` is the run whose standalone accuracies are reused, and its folder.
+    ``earlier`` is the run whose standalone accuracies are reused, and its folder. ``spread`` is how
+    far contributions lie apart that are accuracies and known before the rounds.
     """
 
     settings: RunConfig
@@ -39,6 +41,19 @@ class Parts:
     network: SlimNetwork
     estimator: ContributionEstimator
     earlier: tuple[RunRecord, Path] | None = None
+    spread: float | None = None
+
+    @property
+    def p_min(self) -> float:
+        """The narrowest width."""
+        return self.settings.narrowest(self.spread)
+
+    def knowing(self, standalone: Mapping[str, Measured]) -> Self:
+        """Return the parts of a run that knows these standalone accuracies, by name."""
+        if not standalone or not self.estimator.needs.standalone:
+            return self
+        alone = [accuracy.validation for accuracy in standalone.values()]
+        return replace(self, spread=max(alone) - min(alone))
 
     def steps(self) -> Steps:
         """Return the steps of the run, with the server's data in memory."""
@@ -88,7 +103,7 @@ def prepare(
     seed = int(rng_for(settings.seed, "initial weights").integers(2**31))
     wanted = settings.network if network is None else network
     built = build_network(wanted, schema, init_seed=seed)
-    built.ladder(settings.p_min, settings.p_max, most=settings.max_levels)
+    built.ladder(settings.narrowest(), settings.p_max, most=settings.max_levels)
     if earlier is not None and data.shares:
         standalone_of(*earlier, {name: data.fingerprint(name) for name in data.shares})
     return Parts(settings, data, built, estimator, earlier)
@@ -114,7 +129,7 @@ def prepare_simulation(
 def make_steps(parts: Parts, server: ServerData | None) -> Steps:
     """Return the steps of a run; ``server`` is None if the server has no data."""
     settings, network, estimator = parts.settings, parts.network, parts.estimator
-    ladder = network.ladder(settings.p_min, settings.p_max, most=settings.max_levels)
+    ladder = network.ladder(parts.p_min, settings.p_max, most=settings.max_levels)
     seed = settings.seed
     scorer = None if server is None else server.scorer(ladder[0], settings.utility_examples)
     return Steps(
@@ -132,6 +147,7 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
         ),
         layouts=network.layouts,
         ladder=ladder,
+        p_min=parts.p_min,
         rules=Rules(
             round_quorum=settings.round_quorum,
             attempts=settings.round_attempts,

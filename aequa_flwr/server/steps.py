@@ -67,9 +67,10 @@ class Steps:
     """How a run gets from one state to the next.
 
     ``method`` decides what each participant receives, ``attendance`` who takes part, ``assessor``
-    what their contributions are. ``ladder`` holds the widths that a reward can have. ``measure``
-    returns the accuracies of full parameters at ascending widths; None if the server has no data.
-    ``measure_few`` does so on a sample of it, for the personal models of every round.
+    what their contributions are. ``ladder`` holds the widths that a reward can have, ``p_min`` is
+    the narrowest that is trained. ``measure`` returns the accuracies of full parameters at
+    ascending widths; None if the server has no data. ``measure_few`` does so on a sample of it, for
+    the personal models of every round.
     ``measure_alone`` asks for standalone models even if the estimator does not need them.
     ``calibrate``, if given, calibrates BatchNorm before the curve is measured.
     """
@@ -79,6 +80,7 @@ class Steps:
     assessor: Assessor
     layouts: Layouts
     ladder: tuple[float, ...]
+    p_min: float = 1.0
     rules: Rules = Rules()
     measure: Measure | None = None
     measure_few: Measure | None = None

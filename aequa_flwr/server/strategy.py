@@ -139,7 +139,9 @@ class AequaStrategy(Strategy):
         if checkpoint is not None:
             check_same_run(checkpoint, parts.settings, state.params)
             state = checkpoint.state
-        self.settings, self.steps = parts.settings, parts.steps()
+        if state.stage != "join":
+            parts = parts.knowing(state.standalone)
+        self._parts, self.settings, self.steps = parts, parts.settings, parts.steps()
         run = "" if folder.folder is None else folder.folder.name
         self._rewards = RewardMaker(parts.network, parts.data.dataset.schema, run)
         self._earlier = parts.earlier
@@ -148,10 +150,24 @@ class AequaStrategy(Strategy):
         self.roster = Roster(self._rewards.schema.fingerprint)
         unit = self.steps.assessor.estimator.unit
         folder.update(replace(folder.record, data=parts.describe(), contribution_unit=unit))
-        sizes = [parts.network.num_parameters(width) for width in self.steps.ladder]
-        self._journal = Journal(state, folder, self.steps.ladder, sizes, on_progress)
+        self._journal = Journal(state, folder, on_progress)
+        self._set_ladder()
         if trackers is not None:
             folder.tell(trackers)
+
+    def _choose_widths(self) -> None:
+        """Make the ladder anew if the standalone accuracies ask for other widths."""
+        self._parts = self._parts.knowing(self.state.standalone)
+        if self._parts.p_min != self.steps.p_min:
+            self.steps = self._parts.steps()
+            self._set_ladder()
+
+    def _set_ladder(self) -> None:
+        ladder, folder = self.steps.ladder, self._journal.folder
+        config = {**folder.record.config, "p-min": self.steps.p_min}
+        folder.update(replace(folder.record, config=config))
+        sizes = [self._parts.network.num_parameters(width) for width in ladder]
+        self._journal.set_ladder(ladder, sizes)
 
     @property
     def state(self) -> RunState:
@@ -211,8 +227,6 @@ class AequaStrategy(Strategy):
             self._attached[CONFIG] = train_config
         result = Result()
         try:
-            if is_deployed(grid):
-                self.settings.check_deployable()
             self._run(grid, timeout, evaluate_fn, result)
         except UserError as error:
             self._journal.folder.finish("failed", str(error))
@@ -256,6 +270,8 @@ class AequaStrategy(Strategy):
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None,
         result: Result,
     ) -> None:
+        if is_deployed(grid):
+            self.settings.check_deployable()
         self.summary()
         exchange = self._exchange = Exchange(grid, self._attached)
         journal, num_rounds = self._journal, self.settings.rounds
@@ -265,6 +281,8 @@ class AequaStrategy(Strategy):
         if self.state.stage == "contribution":
             if self.steps.trains_alone:
                 stages.train_alone(self.roster.nodes, timeout * num_rounds)
+                self._choose_widths()
+                stages = replace(stages, steps=self.steps)
             journal.update(self.steps.open(self.state), save=True)
         if self.state.stage == "training":
             alone = self.steps.method.about.training == "alone"
@@ -370,7 +388,15 @@ class AequaStrategy(Strategy):
         else:
             widest = max(asked.widths.values())
             params = extract(self.state.params, self.steps.layouts, widest)
-        return RoundTask(asked.server_round, asked.widths, params, asked.individual_width, models)
+        return RoundTask(
+            asked.server_round,
+            asked.widths,
+            params,
+            asked.individual_width,
+            models,
+            # With a single sub-network there is no width to draw: one pass, which is FedAvg.
+            p_min=self.steps.p_min if len(self.steps.ladder) > 1 else None,
+        )
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid

@@ -3,9 +3,17 @@
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from aequa_flwr.data import DataSpec, read_partition
 from aequa_flwr.errors import UsageError
@@ -22,6 +30,9 @@ _KINDS = {
     **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
     "string_type": "must be text",
 }
+# What p-min = "auto" chooses from, and the spread of contributions that 0.25 is enough for: the
+# accuracies of the levels from 0.25 on spread over 3 to 10 points (docs/allocation.md).
+_USUAL_P_MIN, _SMALL_P_MIN, _SPREAD = 0.25, 0.1, 0.05
 # The key under which validation knows whether the federation is deployed.
 _DEPLOYED = "deployed"
 # Counts beyond this are typos, and some would not fit a protocol integer.
@@ -159,11 +170,9 @@ class RunConfig(BaseModel):
         description="gradients are clipped to this norm; 0: no clipping",
         json_schema_extra=_facts("running.md", alone=True),
     )
-    p_min: float = Field(
-        gt=0.0,
-        le=1.0,
-        description="narrowest width",
-        json_schema_extra=_facts("idea.md#one-network-many-sizes"),
+    p_min: Annotated[float, Field(gt=0.0, le=1.0)] | Literal["auto"] = Field(
+        description="narrowest width (auto: 0.25, or 0.1 where even gains need narrower rewards)",
+        json_schema_extra=_facts("allocation.md#the-narrowest-width"),
     )
     p_max: float = Field(
         1.0,
@@ -419,7 +428,7 @@ class RunConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        if self.p_min > self.p_max:
+        if self.p_min != "auto" and self.p_min > self.p_max:
             raise ValueError(f"p-min = {self.p_min:g} must not be above p-max = {self.p_max:g}")
         if self.dataset != "digits" and not self.data_dir:
             raise ValueError(f"data-dir must name the folder that holds {self.dataset}")
@@ -484,6 +493,18 @@ class RunConfig(BaseModel):
             if given:
                 raise ValueError(f"{setting} needs validation data, but validation = false")
         return self
+
+    def narrowest(self, spread: float | None = None) -> float:
+        """Return the narrowest width; ``spread`` is that of known contributions, as accuracies.
+
+        Even gains need levels whose accuracies spread as far as the contributions. Those from 0.25
+        on spread over a few points, and a narrower one costs everybody's mean gain.
+        """
+        if self.p_min != "auto":
+            return self.p_min
+        wider = self.objective != "even" or self.reward != "post-training"
+        usual = _USUAL_P_MIN if wider or spread is None or spread <= _SPREAD else _SMALL_P_MIN
+        return min(usual, self.p_max)
 
     @property
     def data_spec(self) -> DataSpec:

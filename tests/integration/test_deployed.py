@@ -43,8 +43,8 @@ def test_rewards_are_earned_unless_members_are_trusted_with_the_full_model(tmp_p
         run_in_process(
             tmp_path / "no", num_nodes=3, sites=sites, reward="post-training", **settings
         )
-    trust = {"members_trusted_with_full_model": True}
-    run_in_process(tmp_path / "trusted", num_nodes=3, sites=sites, **trust, **settings)
+    settings["members_trusted_with_full_model"] = True
+    run_in_process(tmp_path / "trusted", num_nodes=3, sites=sites, **settings)
     assert record_of(tmp_path / "trusted")["config"]["reward"] == "post-training"
     report = (tmp_path / "trusted" / "report.html").read_text(encoding="utf-8")
     header = report[report.index("<header>") : report.index("</header>")]

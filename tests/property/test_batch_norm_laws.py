@@ -185,6 +185,15 @@ def test_local_training_says_which_rows_it_trained_and_touches_no_other() -> Non
         assert changed == set(result.bn_rows)
 
 
+def test_a_narrower_p_min_is_trained_and_rewarded() -> None:
+    network = residual_network()
+    assert network.ladder(0.25, 1.0) == BN_WIDTHS[4:]
+    assert network.ladder(0.1, 1.0) == BN_WIDTHS[1:]
+    plan = LocalPlan((0.05,), 2, 0.9, p_min=0.1)
+    result = train_locally(network, network.dump(), 1.0, resident(), plan, rng_for(3), CPU)
+    assert min(result.bn_rows) < 4
+
+
 def test_a_single_last_example_joins_the_batch_before_it() -> None:
     network = residual_network()
     plan = LocalPlan((0.05,), 13, 0.9, p_min=None)

@@ -13,8 +13,9 @@ from aequa_flwr.slim.networks.affine import SlimConv2d, SlimLinear
 from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.plain import PlainLayer
 
-# The widths of a network with BatchNorm (paper, appendix B): 0.25, 0.30, ..., 1.00.
-BN_WIDTHS = tuple(step / 20 for step in range(5, 21))
+# The widths of a network with BatchNorm. The paper (appendix B) has 0.25, 0.30, ..., 1.00; below,
+# it goes on in the same steps for a smaller p-min.
+BN_WIDTHS = tuple(step / 20 for step in range(1, 21))
 # The torch layers that treat each channel alone and have no parameters.
 CHANNELWISE = (
     *("ReLU", "GELU", "Tanh", "Sigmoid", "Flatten"),

@@ -21,8 +21,8 @@ def resnet18(schema: Schema) -> SlimNetwork:
 
     It has 11,173,962 parameters with 10 classes, of which 9,600 are BatchNorm's affine terms. The
     paper states 10.7527 M. Its M is 2^20 (see large_cnn), so that is 11.275 million. With the
-    affine terms of all 16 levels, ours has 11,260,602. The missing 14,400 are three vectors of all
-    4,800 BatchNorm channels, which the paper does not explain.
+    affine terms of the paper's 16 levels, ours has 11,260,602. The missing 14,400 are three vectors
+    of all 4,800 BatchNorm channels, which the paper does not explain.
     """
     in_channels, _, _ = image_shape("resnet18", schema, least=8)
     layers: dict[str, SlimLayer] = {

@@ -51,8 +51,8 @@ def test_what_a_killed_grid_left_is_taken_over_or_begins_again(tmp_path: Path) -
 
 
 def test_a_result_is_written_for_every_experiment_that_wants_it(tmp_path: Path) -> None:
-    config = RunConfig.parse({"objective": "even"})
-    gone = RunConfig.parse({"objective": "even", "seed": 9})
+    config = RunConfig.parse({"objective": "even", "p-min": 0.25})
+    gone = RunConfig.parse({"objective": "even", "p-min": 0.25, "seed": 9})
     grid = grid_of(tmp_path, "[[experiment]]\nname = 'width'\n[[experiment]]\nname = 'main'\n")
     (job,) = jobs_of(grid)
     assert job.config == config

@@ -166,3 +166,21 @@ def test_post_training_rewards_are_refused_where_members_are_not_trusted() -> No
     assert "reward = 'earned'" in str(caught.value)
     # What is left of an earlier run can still be delivered.
     RunConfig.parse({"reward": "post-training", "deliver": "runs/first"}, deployed=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "spread", "narrowest"),
+    [
+        ({"p-min": 0.3}, 0.4, 0.3),
+        ({}, 0.4, 0.25),  # a line needs no room
+        ({"objective": "even"}, None, 0.25),  # contributions are not known yet
+        ({"objective": "even"}, 0.02, 0.25),
+        ({"objective": "even"}, 0.4, 0.1),
+        ({"objective": "even", "reward": "earned"}, 0.4, 0.25),
+        ({"p-max": 0.2}, None, 0.2),
+    ],
+)
+def test_the_narrowest_width_follows_the_contributions_where_even_gains_are_asked_for(
+    values: dict[str, Any], spread: float | None, narrowest: float
+) -> None:
+    assert RunConfig.parse(values).narrowest(spread) == narrowest
