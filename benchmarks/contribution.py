@@ -124,12 +124,14 @@ def main() -> None:
     compute = choose_compute("auto", "float32")
     init_seed = int(rng_for(config.seed, "initial weights").integers(2**31))
     network = build_network(config.network, data.dataset.schema, init_seed=init_seed)
-    width = network.ladder(config.p_min, config.p_max)[0]
+    width = network.ladder(config.narrowest(), config.p_max)[0]
     server = ServerData(
         network, compute, compute.resident(data.validation, data.dataset.schema), None
     )
     host = make_host(config, data, network, compute)
-    plan = LocalPlan((config.learning_rate,), config.batch_size, config.momentum, config.p_min)
+    plan = LocalPlan(
+        (config.learning_rate,), config.batch_size, config.momentum, config.narrowest()
+    )
     params: Params = network.dump()
     methods = options.methods.split(",")
     alone = dict.fromkeys(data.shares, 0.0)

@@ -98,7 +98,7 @@ class Board:
     def completed(self, job: Job) -> RunRecord | None:
         """Return the record of ``job`` if it was completed, for any experiment."""
         found = (line.record for (_, key), line in self._lines.items() if key == job.key)
-        return next((record for record in found if record.status == "completed"), None)
+        return next((record for record in found if _is_enough(record, job)), None)
 
     def add(self, job: Job, record: RunRecord) -> None:
         """Add a line for every experiment that includes the run."""
@@ -276,6 +276,13 @@ def run_arguments(config: RunConfig, folder: Path, workers: int | None) -> list[
         if key != "output":
             arguments += ["--set", f"{key}={value}"]
     return arguments
+
+
+def _is_enough(record: RunRecord, job: Job) -> bool:
+    """Return whether a run need not be repeated for ``job``."""
+    # Records of earlier versions do not say what participants could have kept.
+    told = record.exposed is not None or "exposed" not in job.experiments
+    return record.status == "completed" and told
 
 
 def _load(folder: Path) -> RunRecord | None:

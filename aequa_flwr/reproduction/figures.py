@@ -23,6 +23,7 @@ from aequa_flwr.reproduction.runs import (
     seed_of,
     sort_runs,
 )
+from aequa_flwr.reproduction.split import KEPT_PEARSON, WAYS
 from aequa_flwr.reproduction.tables import TRAINING_TIME_MEASURES, Cell, training_time_cells
 from aequa_flwr.results import RunRecord
 
@@ -66,7 +67,7 @@ def draw_figures(lines: Iterable[Line]) -> dict[str, str]:
 
 
 def make_figures(runs: Runs) -> tuple[Figure, ...]:
-    """Return every figure there is data for: three of each data set, then training-time rewards."""
+    """Return every figure there is data for, those of the main experiment first."""
     datasets = dict.fromkeys(place.dataset for place in runs.places("main"))
     drawn: list[Figure | None] = []
     for dataset in datasets:
@@ -74,6 +75,7 @@ def make_figures(runs: Runs) -> tuple[Figure, ...]:
         if (found := _compared_place(dataset, runs)) is not None:
             drawn += [_scatter(*found), _bars(*found)]
     drawn += [_training_time(place, runs) for place in runs.places("training-time")]
+    drawn += [_kept(place, runs) for place in runs.places("exposed")]
     return tuple(figure for figure in drawn if figure is not None)
 
 
@@ -160,34 +162,80 @@ def _accuracies(record: RunRecord) -> list[Point]:
     ]
 
 
+@dataclass(frozen=True)
+class _Group:
+    """One panel of a scatter plot: the points of an approach and their correlation in words."""
+
+    name: str
+    css: str
+    points: Sequence[Point] = ()
+    pearson: str = "not run"
+
+
 def _scatter(place: Place, compared: _Compared) -> Figure:
     """Return reward against standalone accuracy, a panel for each method on the same axes."""
-    points = {method: _accuracies(record) for method, record in compared.items()}
-    everyone = [point for group in points.values() for point in group]
-    alone = axis("Standalone accuracy", [x for x, _ in everyone])
-    chart = Chart(alone, axis("Reward accuracy", [y for _, y in everyone]))
+    groups = []
+    for method, css in _METHOD_STYLES.items():
+        group = _Group(METHODS[method], css)
+        if (record := compared.get(method)) is not None:
+            pearson = measure_runs([record], PEARSON).text
+            group = replace(group, points=_accuracies(record), pearson=f"Pearson {pearson}")
+        groups.append(group)
     title = f"Reward against standalone accuracy, {', '.join(place.names)}"
-    pearsons = {m: measure_runs([record], PEARSON).text for m, record in compared.items()}
     about = (
         f"One dot per participant, seed {seed_of(compared['aequa'])}. On the dotted line, the gain "
         "is 0."
     )
-    content = "; ".join(f"{METHODS[m]}: Pearson {pearson}" for m, pearson in pearsons.items())
+    return _panels(f"rewards-{_slug(place.dataset)}", title, about, "Reward accuracy", groups)
+
+
+def _kept(place: Place, runs: Runs) -> Figure:
+    """Return the best model that each was ever sent against standalone accuracy."""
+    found = {way: runs.find("exposed", place, way) for way in WAYS}
+    groups = [
+        _Group(
+            WAYS[way],
+            f"k{number}",
+            [point for record in records for point in _kept_accuracies(record)],
+            f"Pearson {measure_runs(records, KEPT_PEARSON).text}" if records else "not run",
+        )
+        for number, (way, records) in enumerate(found.items())
+    ]
+    seeds = sorted({seed_of(record) for records in found.values() for record in records})
+    title = f"What each could have kept, {', '.join(place.names)}"
+    about = (
+        f"One dot per participant and seed ({', '.join(map(str, seeds))}): the most accurate model "
+        "that it was ever sent, against its standalone accuracy. On the dotted line, the gain is 0."
+    )
+    return _panels(f"kept-{_slug('-'.join(place))}", title, about, "Best model sent", groups)
+
+
+def _kept_accuracies(record: RunRecord) -> list[Point]:
+    return [
+        (p.standalone_accuracy, p.exposed_accuracy)
+        for p in record.participants
+        if p.standalone_accuracy is not None and p.exposed_accuracy is not None
+    ]
+
+
+def _panels(name: str, title: str, about: str, label: str, groups: Sequence[_Group]) -> Figure:
+    """Return accuracies against standalone accuracies, a panel for each group on the same axes."""
+    everyone = [point for group in groups for point in group.points]
+    alone = axis("Standalone accuracy", [x for x, _ in everyone])
+    chart = Chart(alone, axis(label, [y for _, y in everyone]))
     panels = []
-    for i, method in enumerate(METHODS):
+    for i, group in enumerate(groups):
         x, y = _EDGE + i % 2 * (_WIDTH + 10), _HEAD + i // 2 * (_HEIGHT + _LINE + 8)
-        words = f"Pearson {pearsons[method]}" if method in pearsons else "not run"
-        panels.append(_heading(x + 58, y + 12, f"{METHODS[method]}: {words}"))
-        css = _METHOD_STYLES[method]
-        names = [
-            f"{100 * a:.2f}% standalone, {100 * b:.2f}% reward" for a, b in points.get(method, [])
-        ]
+        panels.append(_heading(x + 58, y + 12, f"{group.name}: {group.pearson}"))
         marks = [chart.line(_diagonal(chart), "even")] if _diagonal(chart) else []
-        pairs = zip(points.get(method, []), names, strict=True)
-        marks += [chart.dot(point, css, name) for point, name in pairs]
-        panels.append(_panel(x, y + _LINE, chart.svg(METHODS[method], marks)))
-    size = (2 * _EDGE + 2 * _WIDTH + 10, _HEAD + 2 * (_HEIGHT + _LINE + 8) + _EDGE)
-    name = f"rewards-{_slug(place.dataset)}"
+        marks += [
+            chart.dot((a, b), group.css, f"{100 * a:.2f}% standalone, {100 * b:.2f}%")
+            for a, b in group.points
+        ]
+        panels.append(_panel(x, y + _LINE, chart.svg(group.name, marks)))
+    rows = (len(groups) + 1) // 2
+    size = (2 * _EDGE + 2 * _WIDTH + 10, _HEAD + rows * (_HEIGHT + _LINE + 8) + _EDGE)
+    content = "; ".join(f"{group.name}: {group.pearson}" for group in groups)
     return _figure(name, (title, about, f"{content}."), size, "".join(panels))
 
 

@@ -14,6 +14,7 @@ from aequa_flwr.reproduction.runs import (
     WIDTH_PEARSON,
     Measure,
 )
+from aequa_flwr.reproduction.split import OBJECTIVE_MEASURES
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,16 @@ PLANS = (
         "The same with p_min = 0.1.",
         "narrow",
         (LOWEST, NEEDED, PEARSON),
+        ("aequa",),
+    ),
+    Plan(
+        "Even and proportional rewards",
+        "",
+        "Aequa's runs above, allocated again from their curves: with equation 3 (even), and along "
+        "a line where even gains are impossible (proportional). Pearson on validation and on "
+        "held-out data, and the mean gain in percentage points.",
+        "main",
+        OBJECTIVE_MEASURES,
         ("aequa",),
     ),
     Plan(

@@ -68,10 +68,10 @@ def place_of(record: RunRecord) -> Place:
 
 def approach_of(record: RunRecord) -> str:
     """Return the method; under training-time rewards with its contribution: "aequa+cgsv"."""
-    kind = kind_of(str(record.config.get("method", "aequa")))
-    if kind == "aequa" and record.config.get("reward") == "training-time":
+    kind, reward = kind_of(str(record.config.get("method", "aequa"))), record.config.get("reward")
+    if kind == "aequa" and reward == "training-time":
         return f"{kind}+{kind_of(str(record.config.get('contribution', '')))}"
-    return kind
+    return f"{kind}-{reward}" if kind == "aequa" and reward == "earned" else kind
 
 
 def approach_name(approach: str) -> str:

@@ -21,6 +21,7 @@ from aequa_flwr.reproduction.runs import (
     measure_runs,
     paper_order,
 )
+from aequa_flwr.reproduction.split import KEPT_MEASURES, WAYS
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$&])")
 _CSV_COLUMNS = (
@@ -76,6 +77,7 @@ def make_tables(runs: Runs, published: Published) -> tuple[Table, ...]:
     return (
         *(_compare(plan, runs, published) for plan in PLANS),
         compare_training_time(runs),
+        _compare_kept(runs),
         *(_compare(plan, runs, published) for plan in HELD_OUT_PLANS),
     )
 
@@ -205,6 +207,34 @@ def compare_training_time(runs: Runs) -> Table:
             for approach, cells in training_time_cells(place, runs).items()
         ),
         absent=() if runs.places("training-time") else ("CIFAR-10",),
+    )
+
+
+def _compare_kept(runs: Runs) -> Table:
+    """Return what participants could have kept, a row for each way to reward."""
+    rows = []
+    for place in runs.places("exposed"):
+        cells = [
+            Cell(place, way, measure_runs(runs.find("exposed", place, way), measure))
+            for way in WAYS
+            for measure in KEPT_MEASURES
+        ]
+        marked = mark_best(cells, ["kept-pearson"])
+        rows += [
+            ((*place.names, WAYS[way]), tuple(cell for cell in marked if cell.approach == way))
+            for way in WAYS
+        ]
+    return Table(
+        "What each could have kept",
+        "",
+        "Without trusted hardware a participant keeps the best model that it was ever sent. "
+        "Pearson between the accuracies of these models and standalone ones, their mean gain and "
+        "its spread in percentage points, and how much better than the reward the worst of them "
+        "is. The best level is the most accurate model of the run in per cent. Earned rewards are "
+        "allocated in every round, Algorithm 2 gives widths in proportion to contributions.",
+        ("Data set", "Partition", "Rewards", *(measure.name for measure in KEPT_MEASURES)),
+        tuple(rows),
+        absent=() if rows else ("MNIST", "Fashion-MNIST"),
     )
 
 
