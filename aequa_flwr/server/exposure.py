@@ -77,6 +77,29 @@ def keep(state: RunState, levels: Mapping[str, int], ladder: Sequence[float]) ->
     )
 
 
+def measured_again(
+    state: RunState,
+    measure: Callable[[Params, Sequence[float]], list[Measured]],
+    ladder: Sequence[float],
+) -> RunState:
+    """Return the state with the kept models measured on all data instead of a sample.
+
+    What a participant was exposed to beyond them stays the difference on the sample, where both
+    were measured.
+    """
+    kept, exposed = dict(state.kept), dict(state.exposed)
+    fresh: dict[tuple[int, int], Measured] = {}
+    for name, one in state.kept.items():
+        model = (one.server_round, one.level)
+        if model not in fresh:
+            (fresh[model],) = measure(state.snapshots[one.server_round], (ladder[one.level],))
+        kept[name] = replace(one, accuracy=fresh[model])
+        if name in exposed:
+            beyond = exposed[name].validation - one.accuracy.validation
+            exposed[name] = replace(fresh[model], validation=fresh[model].validation + beyond)
+    return replace(state, kept=kept, exposed=exposed)
+
+
 def with_exposed_rewards(state: RunState) -> RunState:
     """Return the state at the end of a run, when everybody is sent its reward.
 

@@ -132,6 +132,9 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
     ladder = network.ladder(parts.p_min, settings.p_max, most=settings.max_levels)
     seed = settings.seed
     scorer = None if server is None else server.scorer(ladder[0], settings.utility_examples)
+    few = None if server is None else server.few(settings.utility_examples)
+    # With BatchNorm every level is a pass of its own: all of them would take a fifth of a round.
+    levels = few if network.has_batch_norm else server
     return Steps(
         method=_method(settings, ladder, estimator),
         attendance=Attendance(
@@ -156,7 +159,8 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
             weighted=settings.weighting == "examples",
         ),
         measure=None if server is None else server.measure,
-        measure_few=None if server is None else server.few(settings.utility_examples).measure,
+        measure_few=None if few is None else few.measure,
+        measure_levels=None if levels is None else levels.measure,
         measure_alone=settings.measure_alone,
         calibrate=None if server is None else _calibrator(settings, server, ladder),
     )

@@ -11,7 +11,13 @@ from aequa_flwr.errors import UserError
 from aequa_flwr.federation import Awaited, Collected, NormLimit
 from aequa_flwr.methods import Attendance, Method, Standing
 from aequa_flwr.results import Measured, RoundRecord
-from aequa_flwr.server.exposure import expose, expose_personal, keep, with_exposed_rewards
+from aequa_flwr.server.exposure import (
+    expose,
+    expose_personal,
+    keep,
+    measured_again,
+    with_exposed_rewards,
+)
 from aequa_flwr.server.state import RunState
 from aequa_flwr.slim import Layouts, Params
 
@@ -70,7 +76,8 @@ class Steps:
     what their contributions are. ``ladder`` holds the widths that a reward can have, ``p_min`` is
     the narrowest that is trained. ``measure`` returns the accuracies of full parameters at
     ascending widths; None if the server has no data. ``measure_few`` does so on a sample of it, for
-    the personal models of every round.
+    the personal models of every round. ``measure_levels`` is one of the two, for the levels of
+    every round.
     ``measure_alone`` asks for standalone models even if the estimator does not need them.
     ``calibrate``, if given, calibrates BatchNorm before the curve is measured.
     """
@@ -84,6 +91,7 @@ class Steps:
     rules: Rules = Rules()
     measure: Measure | None = None
     measure_few: Measure | None = None
+    measure_levels: Measure | None = None
     measure_alone: bool = False
     calibrate: Calibrate | None = None
 
@@ -215,13 +223,19 @@ class Steps:
             server_round=server_round,
         )
         known = self._known(state)
-        if known:
-            record = replace(
-                record,
-                accuracy=known[self.ladder[-1]].validation,
-                narrow_accuracy=known[self.ladder[0]].validation,
-            )
+        if self.measure is not None:
+            ends = (self.ladder[0], self.ladder[-1])
+            if self._samples:
+                narrow, wide = self.measure(state.params, ends)
+            else:
+                narrow, wide = (known[width] for width in ends)
+            record = replace(record, accuracy=wide.validation, narrow_accuracy=narrow.validation)
         return replace(state, known=known, rounds=(*state.rounds, record))
+
+    @property
+    def _samples(self) -> bool:
+        """Whether the levels of a round are measured on a sample of the validation data."""
+        return self.measure_levels not in (None, self.measure)
 
     def _exposed(self, state: RunState, asked: Mapping[str, float]) -> RunState:
         """Return the state after the current models were sent to those ``asked``, at their widths.
@@ -239,14 +253,15 @@ class Steps:
 
     def _known(self, state: RunState) -> dict[float, Measured]:
         """Return the accuracies of the model at the widths that the next round is about."""
-        if self.measure is None:
+        measure = self.measure_levels or self.measure
+        if measure is None:
             return {}
         widths = {self.ladder[0], self.ladder[-1]}
         if self.method.entitles is not None:
             widths.update(self.ladder)
         else:
             widths.update(self.asks(state).values())
-        return dict(zip(sorted(widths), self.measure(state.params, sorted(widths)), strict=True))
+        return dict(zip(sorted(widths), measure(state.params, sorted(widths)), strict=True))
 
     def settle(
         self, state: RunState, tell: Callable[[int], None] = lambda _count: None
@@ -295,6 +310,8 @@ class Steps:
         contributions = {n: contributions[n] for n in state.num_examples if n in contributions}
         levels = self.method.ends_with(contributions, accuracies)
         state = replace(state, contributions=contributions, levels=levels, stage="rewards")
+        if self._samples and self.measure is not None:
+            state = measured_again(state, self.measure, self.ladder)
         return with_exposed_rewards(state)
 
 

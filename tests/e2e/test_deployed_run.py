@@ -23,7 +23,7 @@ from tests.unit.data_files import load
 pytestmark = pytest.mark.long
 SIZES = (500, 250, 120)
 SETTINGS: dict[str, Any] = {
-    "dataset": "arrays", "network": "small-cnn", "participants": 3, "rounds": 2,
+    "dataset": "arrays", "network": "small-cnn", "participants": 3, "rounds": 6,
     "learning_rate": 0.05, "held_out_fraction": 0.0,
 }  # fmt: skip
 
@@ -88,7 +88,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     write_pool(pool)
     # Simulated first: which participant has which group is drawn, and the sites are named so.
     run_in_process(
-        top / "simulated", num_nodes=2, data_dir=str(pool), partition="natural", **SETTINGS
+        top / "simulated",
+        num_nodes=2,
+        data_dir=str(pool),
+        partition="natural",
+        reward="earned",  # which is the default of the real one
+        **SETTINGS,
     )
     simulated = json.loads((top / "simulated" / "record.json").read_text(encoding="utf-8"))
     sizes = {line["name"]: line["num_examples"] for line in simulated["participants"]}
@@ -119,10 +124,18 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 def test_a_real_federation_gives_what_the_simulation_gives(both: Both) -> None:
     assert both.record["status"] == "completed"
     assert both.record["failures"] == []
-    for key in ("participants", "measures", "curve"):
+    for key in ("participants", "measures", "curve", "exposed"):
         assert flat(both.record[key]) == pytest.approx(flat(both.simulated[key]), abs=1e-6)
     for real, simulated in zip(both.record["rounds"], both.simulated["rounds"], strict=True):
         assert flat(real) == pytest.approx(flat(simulated), abs=1e-6)
+
+
+def test_nobody_is_sent_a_better_model_than_its_reward(both: Both) -> None:
+    assert both.record["config"]["reward"] == "earned"
+    assert both.record["exposed"]["worst_leak"] == 0.0
+    narrowest = [min(line["widths"]) for line in both.record["rounds"]]
+    assert narrowest[0] == 1.0
+    assert min(narrowest) < 1.0
 
 
 def flat(value: Any) -> list[float]:
@@ -148,7 +161,7 @@ def test_each_site_has_its_own_reward_on_its_own_disk(both: Both) -> None:
 
 def test_the_operator_sees_progress_and_the_result(both: Both) -> None:
     assert "Participants joining" in both.output
-    assert "Training together: round 2 of 2" in both.output
+    assert "Training together: round 6 of 6" in both.output
     assert "Pearson" in both.output
     assert str(both.run / "report.html") in both.output
 
@@ -197,7 +210,8 @@ def test_a_node_of_another_version_is_refused_and_the_others_go_on(both: Both) -
     config = RunConfig.parse(
         {key.replace("_", "-"): value for key, value in SETTINGS.items()}
         | {"data-dir": str(top / "server"), "output": str(top / "old"), "rounds": 1}
-        | {"contribution": "data-size", "join-timeout-s": 30.0}
+        | {"contribution": "data-size", "join-timeout-s": 30.0},
+        deployed=True,
     )
     app = top / "app"
     write_app(app, config)

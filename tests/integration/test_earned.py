@@ -8,10 +8,17 @@ import pytest
 import torch
 
 from aequa_flwr import simulate
-from aequa_flwr.data import federated_data
+from aequa_flwr.data import Schema, federated_data
 from aequa_flwr.rewards import Run
 from aequa_flwr.server import steps as server_steps
 from aequa_flwr.settings import RunConfig
+from aequa_flwr.slim.networks import (
+    Channelwise,
+    SlimBatchNorm2d,
+    SlimConv2d,
+    SlimLinear,
+    SlimNetwork,
+)
 from tests.integration.in_process import record_of, run_in_process
 
 FAST: dict[str, Any] = {"dataset": "digits", "rounds": 12, "participants": 6, "progress": False}
@@ -54,6 +61,10 @@ def test_small_contributors_are_narrowed_once_the_model_is_worth_more_than_they_
 
 def test_a_reward_is_the_network_whose_accuracy_the_record_gives(run: Run) -> None:
     """Rewards of earlier rounds are cut out of those rounds' models."""
+    check_accuracies(run)
+
+
+def check_accuracies(run: Run) -> None:
     config = RunConfig.parse({"participants": 6, "rounds": 12})
     data = federated_data(config.data_spec)
     mean, std = (torch.tensor(v) for v in (data.dataset.schema.mean, data.dataset.schema.std))
@@ -148,3 +159,28 @@ def test_resumed_it_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     whole, again = record_of(tmp_path / "whole"), record_of(tmp_path / "again")
     for part in ("participants", "measures", "exposed", "curve", "rounds"):
         assert again[part] == whole[part]
+
+
+def with_batch_norm(_schema: Schema) -> SlimNetwork:
+    return SlimNetwork(
+        {
+            "conv": SlimConv2d(1, 12, 3, slim_in=False),
+            "bn": SlimBatchNorm2d(12),
+            "relu": Channelwise("ReLU"),
+            "pool": Channelwise("AdaptiveAvgPool2d", output_size=3),
+            "flatten": Channelwise("Flatten"),
+            "fc": SlimLinear(12, 10, in_block=9, slim_out=False),
+        }
+    )
+
+
+def test_with_batch_norm_levels_are_measured_on_a_sample_and_rewards_on_all_data() -> None:
+    run = earned(network=with_batch_norm, utility_examples=60)
+    check_accuracies(run)
+    assert run.record.exposed is not None
+    assert run.record.exposed.worst_leak == pytest.approx(0.0, abs=1e-9)
+    # The sample decides something else than all data would.
+    on_all = earned(network=with_batch_norm, utility_examples=0)
+    assert [r.widths for r in run.record.rounds] != [r.widths for r in on_all.record.rounds]
+    assert on_all.record.exposed is not None
+    assert on_all.record.exposed.worst_leak == 0.0
