@@ -101,7 +101,7 @@ def row(network: str, case: str) -> Row:
         f"{network}, {case}: round with exposed accuracy / without it",
         list(with_it),
         list(with_it - measuring + ends),
-        "at most 1.15" if case == "earned" else "at most 1.10",
+        "1.15" if case == "earned" else "1.10",
     )
 
 
@@ -111,10 +111,13 @@ def rows(networks: list[str]) -> Iterator[Row]:
             yield row(network, case)
 
 
+# Own arrays cannot be texts.
+IMAGES = [name for name, schema in HOMES.items() if schema.kind == "images"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    images = [name for name, schema in HOMES.items() if schema.kind == "images"]
-    parser.add_argument("--networks", default=",".join(images))
+    parser.add_argument("--networks", default=",".join(IMAGES))
     for line in rows(parser.parse_args().networks.split(",")):
         print(line, flush=True)
 

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import allocation
+import exposure
 import fold
 import message_bytes
 import round_ratio
@@ -40,6 +41,7 @@ def sections() -> Iterator[tuple[str, str, Iterator[Row]]]:
     yield "Folding updates", "fold.py", fold.rows(15)
     yield "Memory of the server", "server_memory.py", server_memory.rows()
     yield "Allocation", "allocation.py", allocation.rows()
+    yield "What exposed accuracy costs a round", "exposure.py", exposure.rows(exposure.IMAGES)
     yield "Bytes on the wire", "message_bytes.py", message_bytes.rows()
 
 
@@ -73,12 +75,14 @@ def measured(title: str, command: str, rows: Iterator[Row], start: float) -> str
 
 
 def measure_again(page: Path, title: str, start: float) -> None:
-    """Measure one section again and replace it in the page."""
+    """Measure one section again and replace it in the page; a new one comes last."""
     kept = page.read_text(encoding="utf-8").rstrip().split("\n\n## ")
+    section = next((section for section in sections() if section[0] == title), None)
+    if section is None:
+        raise SystemExit(f"There is no section {title!r}.")
     found = [k for k, section in enumerate(kept) if section.startswith(f"{title}\n")]
-    if len(found) != 1:
-        raise SystemExit(f"{page} has no section {title!r}.")
-    (section,) = (section for section in sections() if section[0] == title)
+    if not found:
+        found, kept = [len(kept)], [*kept, ""]
     again = measured(*section, start).removeprefix("## ")
     when = f"Measured again on {datetime.now(UTC):%Y-%m-%d}, after the others."
     heading, command, rest = again.split("\n\n", maxsplit=2)

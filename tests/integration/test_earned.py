@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from flwr.app import Error, Message
 
 from aequa_flwr import simulate
 from aequa_flwr.data import Schema, federated_data
+from aequa_flwr.federation import TRAIN_ROUND
 from aequa_flwr.rewards import Run
 from aequa_flwr.server import steps as server_steps
 from aequa_flwr.settings import RunConfig
@@ -19,7 +21,7 @@ from aequa_flwr.slim.networks import (
     SlimLinear,
     SlimNetwork,
 )
-from tests.integration.in_process import record_of, run_in_process
+from tests.integration.in_process import InProcessGrid, record_of, run_in_process
 
 FAST: dict[str, Any] = {"dataset": "digits", "rounds": 12, "participants": 6, "progress": False}
 
@@ -159,6 +161,46 @@ def test_resumed_it_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     whole, again = record_of(tmp_path / "whole"), record_of(tmp_path / "again")
     for part in ("participants", "measures", "exposed", "curve", "rounds"):
         assert again[part] == whole[part]
+
+
+def away(rounds: range) -> type[InProcessGrid]:
+    """A grid whose third node cannot be reached in these rounds."""
+
+    class Away(InProcessGrid):
+        def answer(self, message: Message) -> Message:
+            meta = message.metadata
+            hit = meta.dst_node_id == 102 and meta.message_type == TRAIN_ROUND
+            if hit and int(meta.group_id) in rounds:
+                return Message(Error(code=5, reason="Node Unavailable"), reply_to=message)
+            return super().answer(message)
+
+    return Away
+
+
+@pytest.mark.parametrize("contribution", ["standalone", "cgsv"])
+@pytest.mark.parametrize(
+    "rounds", [range(1, 7), range(3, 13), range(1, 99)], ids=["late", "ten rounds", "never"]
+)
+def test_who_joins_late_or_drops_out_is_sent_no_more_than_its_reward(
+    tmp_path: Path, rounds: range, contribution: str
+) -> None:
+    settings: dict[str, Any] = {
+        "reward": "earned", "rounds": 14, "participants": 5, "num_nodes": 5, "measure_alone": True,
+        "set_aside_after": 0, "contribution": contribution,
+    }  # fmt: skip
+    run_in_process(tmp_path / "run", grid=away(rounds), **settings)
+    record = record_of(tmp_path / "run")
+    assert record["status"] == "completed"
+    assert record["exposed"]["worst_leak"] == 0.0
+    place = [person["name"] for person in record["participants"]].index("participant-03")
+    trained = [line["widths"][place] is not None for line in record["rounds"]]
+    assert trained == [number not in rounds for number in range(1, 15)]
+    if contribution == "cgsv" and rounds.start == 1:
+        # Nothing is known of its contribution: the narrowest, which is enough to be assessed by.
+        first = next((n for n in range(1, 15) if n not in rounds), None)
+        if first is not None:
+            width = record["rounds"][first - 1]["widths"][place]
+            assert width <= min(w for w in record["rounds"][first - 1]["widths"] if w is not None)
 
 
 def with_batch_norm(_schema: Schema) -> SlimNetwork:
