@@ -27,6 +27,8 @@ class Earned:
         # Small contributors are narrow, so few hold the widest channels. Measured with one holder:
         # the widest level loses 3 to 15 points under Dirichlet (0.1).
         min_holders=3,
+        # Nor does a narrower p-min help: the narrow networks spoil the shared channels.
+        needs_room=False,
         usual={"p-min": "auto", "contribution": "standalone", "allocation": "accuracy"},
         allows={"allocation": ("accuracy",)},
     )

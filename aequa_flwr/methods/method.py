@@ -26,10 +26,11 @@ class About:
     participant ends with a full model. With ``tunes`` every participant trains the server's model
     once more at the end and keeps the result to itself. With ``smooths`` it smooths contributions
     over the rounds itself, so that an estimator should not. With ``entrusts`` every participant
-    trains the full model and is trusted to keep only the smaller one that it is rewarded with. An
-    update is divided by at least ``min_holders``, see `MaskedSum.mean`. ``usual`` is what the
-    setting "auto" means with this method. ``allows`` lists the possible values of each setting that
-    the method restricts.
+    trains the full model and is trusted to keep only the smaller one that it is rewarded with. With
+    ``needs_room`` a narrower p-min can bring rewards closer to contributions. An update is divided
+    by at least ``min_holders``, see `MaskedSum.mean`. ``usual`` is what the setting "auto" means
+    with this method. ``allows`` lists the possible values of each setting that the method
+    restricts.
     """
 
     title: str
@@ -39,6 +40,7 @@ class About:
     tunes: bool = False
     smooths: bool = False
     entrusts: bool = False
+    needs_room: bool = True
     min_holders: int = 1
     usual: Mapping[str, Value] = field(default_factory=dict)
     allows: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)

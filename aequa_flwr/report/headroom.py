@@ -33,7 +33,8 @@ def about_headroom(record: RunRecord) -> str:
     room, measures = headroom_of(record), record.measures
     if room is None or room.is_enough or measures is None or measures.pearson is None:
         return ""
-    if measures.pearson >= CLOSE or "p-min" not in record.config:
+    helps = about(record).needs_room and "p-min" in record.config
+    if measures.pearson >= CLOSE or not helps:
         return ""
     return (
         f"The least accurate reward available reaches {percent(room.lowest)}. For even gains, the "

@@ -33,7 +33,7 @@ def test_of_room_nothing_is_said_where_it_would_not_help() -> None:
     close, enough = crowded(0.96), make_record([0.6, 0.65, 0.7])
     assert enough.measures is not None
     loose = replace(enough, measures=replace(enough.measures, pearson=0.8))
-    others: dict[str, Value] = {"method": "iafl", "allocation": "width"}
+    others: dict[str, Value] = {"method": "iafl", "allocation": "width", "reward": "earned"}
     elsewhere = [
         replace(crowded(0.8), config={**crowded(0.8).config, key: value})
         for key, value in others.items()
