@@ -22,10 +22,14 @@ from aequa_flwr.seeding import rng_for
 from aequa_flwr.server.steps import Calibrate, Rules, Steps
 from aequa_flwr.settings import RunConfig
 from aequa_flwr.slim import Params
-from aequa_flwr.slim.networks import Builder, SlimNetwork, build_network
+from aequa_flwr.slim.networks import Builder, SlimNetwork, build_network, passes_for
 from aequa_flwr.training import ServerData, check_augmentation, choose_compute, keep_memory
 
 logger = logging.getLogger(__name__)
+
+# If all levels cost more passes of the full network than this, every round measures them on a
+# sample. On all data they would take up to a fifth of a round (benchmarks/exposure.py).
+_MOST_PASSES = 1.5
 
 
 @dataclass(frozen=True)
@@ -132,11 +136,14 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
     ladder = network.ladder(parts.p_min, settings.p_max, most=settings.max_levels)
     seed = settings.seed
     scorer = None if server is None else server.scorer(ladder[0], settings.utility_examples)
+    method = _method(settings, ladder, estimator)
     few = None if server is None else server.few(settings.utility_examples)
-    # With BatchNorm every level is a pass of its own: all of them would take a fifth of a round.
-    levels = few if network.has_batch_norm else server
+    each_round = len(ladder) > 1 and not method.about.entrusts
+    schema = parts.data.dataset.schema
+    costly = each_round and passes_for(network, schema, ladder) > _MOST_PASSES
+    levels = few if costly else server
     return Steps(
-        method=_method(settings, ladder, estimator),
+        method=method,
         attendance=Attendance(
             read_participation(settings.participation), seed, estimator.needs.everybody_first
         ),
@@ -144,7 +151,7 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
             estimator,
             width=ladder[0],
             layouts=network.layouts,
-            classes=parts.data.dataset.schema.num_classes,
+            classes=schema.num_classes,
             seed=seed,
             scorer=scorer,
         ),

@@ -1,7 +1,7 @@
 """Slimmable networks in torch: layers that run at any width, and networks made of them."""
 
 from aequa_flwr.slim.networks.affine import SlimConv2d, SlimLinear
-from aequa_flwr.slim.networks.cost import cost_at
+from aequa_flwr.slim.networks.cost import cost_at, passes_for
 from aequa_flwr.slim.networks.layer import Nested, SlimLayer, Together
 from aequa_flwr.slim.networks.layers import (
     CHANNELWISE,
@@ -49,5 +49,6 @@ __all__ = [
     "cost_at",
     "import_builder",
     "network_name",
+    "passes_for",
     "usual_network",
 ]
