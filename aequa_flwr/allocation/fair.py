@@ -76,19 +76,18 @@ class FairAllocation:
         It is the line of ``objective``, not a level near it: over many rounds, the levels below
         the limit come close to it, and a level above it would stay above for ever. Nobody's limit
         is below the first level that is worth its contribution. ``earned`` are the accuracies
-        that participants have earned before: the line spans them too.
+        that participants have earned before: the line spans them too. Contributions above the best
+        level, which may have all of it, are the upper end of the line nevertheless: while the model
+        is worse than what the largest contributor has alone, it is not for the next one to have.
         """
         worth = self._worth(accuracies)
         given = self._brought(contributions, worth)
         highest = max(float(worth[-1]), *earned, 0.0)
         lowest = max(float(worth[0]), min(earned, default=0.0))
-        feasible = given <= highest
-        limit = np.full(len(given), highest)
-        if feasible.any():
-            inside = given[feasible]
-            low = lowest if self.objective == "proportional" else -np.inf
-            enough = worth[np.minimum(np.searchsorted(worth, inside), len(worth) - 1)]
-            limit[feasible] = np.maximum(targets(inside, low, highest), enough)
+        low = lowest if self.objective == "proportional" else -np.inf
+        enough = worth[np.minimum(np.searchsorted(worth, given), len(worth) - 1)]
+        line = np.maximum(targets(given, low, highest), enough)
+        limit = np.where(given <= highest, line, highest)
         return dict(zip(contributions, limit.tolist(), strict=True))
 
     def _brought(self, contributions: Mapping[str, float], worth: Floats) -> Floats:

@@ -117,3 +117,12 @@ def test_more_never_earns_less(contributions: dict[str, float], curve: list[floa
 
 def test_contributions_are_smoothed_as_in_algorithm_2() -> None:
     assert earned().follow({"a": 1.0}, {"a": 0.0, "b": 2.0}, ["a", "b"]) == {"a": 0.5, "b": 2.0}
+
+
+def test_a_model_that_is_worse_than_what_the_largest_has_alone_is_not_for_the_next_one() -> None:
+    contributions = {"small": 0.5, "next": 0.6, "large": 0.95}
+    widths = earned().receives(contributions, Standing(contributions, ACCURACIES))
+    assert max(ACCURACIES) < 0.95
+    assert widths["large"] == 1.0
+    assert widths["small"] <= widths["next"] < 1.0
+    assert worth_of(widths["next"], ACCURACIES) >= min(a for a in ACCURACIES if a >= 0.6) - 1e-9
