@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from aequa_flwr.methods.method import About, Method, Setup, everybody_at
+from aequa_flwr.methods.method import About, Method, Setup, Standing, everybody_at
 
 
 @dataclass(frozen=True)
@@ -23,4 +23,9 @@ class Aequa:
         """Return the method for one run. Raises ValueError without an allocation."""
         if setup.ending is None:
             raise ValueError("post-training rewards need an allocation")
-        return Method(self.about, everybody_at(setup.ladder[-1]), setup.ending.levels)
+        allocation = setup.ending
+
+        def ends_with(standing: Standing) -> dict[str, int]:
+            return allocation.levels(standing.contributions, standing.accuracies)
+
+        return Method(self.about, everybody_at(setup.ladder[-1]), ends_with)

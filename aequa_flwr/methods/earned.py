@@ -1,7 +1,7 @@
 """Aequa with earned rewards: allocated in every round, so that nobody sees more than it earns."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -99,11 +99,23 @@ class EveryRound:
             if name in limits
         }
 
-    def ends_with(
-        self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
-    ) -> dict[str, int]:
-        """Return the level that each participant has earned at the end."""
-        return self.entitles(contributions, Standing(contributions, accuracies))
+    def ends_with(self, standing: Standing) -> dict[str, int]:
+        """Return the level of each participant's reward.
+
+        No round follows in which a level below the limit could come closer to it. So at the end
+        a participant gets the nearest level, which may be above, unless what it has earned before
+        is nearer still.
+        """
+        if standing.accuracies is None:
+            return {}
+        worth = list(accumulate(standing.accuracies, max))
+        levels: dict[str, int] = {}
+        for name, limit in self._limits(standing, worth).items():
+            below = _last_within(worth, limit)
+            above = min(below + 1, len(worth) - 1)
+            short = limit - max(worth[below], standing.earned.get(name, 0.0))
+            levels[name] = worth.index(worth[above if worth[above] - limit < short else below])
+        return levels
 
     def _limits(self, standing: Standing, worth: Sequence[float]) -> dict[str, float]:
         if not standing.contributions:

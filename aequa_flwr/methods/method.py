@@ -95,27 +95,25 @@ def everybody_at(width: float) -> Receives:
     return lambda names, _standing: dict.fromkeys(names, width)
 
 
-def widest_for_all(
-    contributions: Mapping[str, float], _accuracies: Sequence[float] | None
-) -> dict[str, int]:
-    """Return level 0 for everybody: the only one of a ladder of one width."""
-    return dict.fromkeys(contributions, 0)
-
-
 @dataclass(frozen=True)
 class Standing:
-    """What a method may judge by before a round.
+    """What a method may judge by, before a round and at the end.
 
     ``contributions`` are those known so far. ``accuracies`` are those of the ladder now; None
-    before the first round, and for a method that does not allocate in every round. ``exposed`` is
-    the accuracy of the best model that each participant has been sent, ``earned`` that of the best
-    it was entitled to.
+    if the server cannot measure, and before the first round. Only a method that allocates in every
+    round has them before the end. ``exposed`` is the accuracy of the best model that each
+    participant has been sent, ``earned`` that of the best it was entitled to.
     """
 
     contributions: Mapping[str, float] = field(default_factory=dict)
     accuracies: Sequence[float] | None = None
     exposed: Mapping[str, float] = field(default_factory=dict)
     earned: Mapping[str, float] = field(default_factory=dict)
+
+
+def widest_for_all(standing: Standing) -> dict[str, int]:
+    """Return level 0 for everybody: the only one of a ladder of one width."""
+    return dict.fromkeys(standing.contributions, 0)
 
 
 @dataclass(frozen=True)
@@ -130,9 +128,8 @@ class Method:
     fold(models, mean, seen)
         the models after a round; ``mean`` is the average of its replies, ``seen`` everything the
         server knows about it.
-    ends_with(contributions, accuracies)
-        the level of each participant's reward, an index into the ladder; ``accuracies`` are those
-        of the ladder, None if the server cannot measure.
+    ends_with(standing)
+        the level of each participant's reward, an index into the ladder.
     entitles(names, standing)
         the level that each of ``names`` would be rewarded with now. A method that has it allocates
         in every round, on the accuracies of all levels, and each participant ends with the best
@@ -141,7 +138,7 @@ class Method:
 
     about: About
     receives: Receives
-    ends_with: Callable[[Mapping[str, float], Sequence[float] | None], dict[str, int]]
+    ends_with: Callable[[Standing], dict[str, int]]
     follow: Callable[
         [Mapping[str, float], Mapping[str, float], Iterable[str]], dict[str, float]
     ] = as_assessed

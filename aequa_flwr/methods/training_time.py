@@ -1,7 +1,7 @@
 """Aequa with training-time rewards (paper, Algorithm 2)."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -79,13 +79,11 @@ class Algorithm2:
         """Return the contributions after a round; those of absent participants stay."""
         return smoothed(self.gamma, before, now, present)
 
-    def ends_with(
-        self, contributions: Mapping[str, float], accuracies: Sequence[float] | None
-    ) -> dict[str, int]:
+    def ends_with(self, standing: Standing) -> dict[str, int]:
         """Return the level of each participant's reward, an index into the ladder."""
         if self.ending is not None:
-            return self.ending.levels(contributions, accuracies)
-        return self._levels(contributions)
+            return self.ending.levels(standing.contributions, standing.accuracies)
+        return self._levels(standing.contributions)
 
     def _levels(self, contributions: Mapping[str, float]) -> dict[str, int]:
         last = self.ladder[-1]

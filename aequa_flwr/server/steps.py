@@ -300,7 +300,6 @@ class Steps:
 
         The contribution of a participant that was never trained is 0.
         """
-        accuracies = [point.validation for point in state.curve] if state.curve else None
         contributions = dict(state.contributions)
         if self.assessor.estimator.changes:
             absent = [name for name in state.num_examples if name not in contributions]
@@ -308,11 +307,12 @@ class Steps:
             state = state.failed(state.server_round, dict.fromkeys(absent, reason))
             contributions |= dict.fromkeys(absent, 0.0)
         contributions = {n: contributions[n] for n in state.num_examples if n in contributions}
-        levels = self.method.ends_with(contributions, accuracies)
-        state = replace(state, contributions=contributions, levels=levels, stage="rewards")
+        state = replace(state, contributions=contributions, stage="rewards")
         if self._samples and self.measure is not None:
             state = measured_again(state, self.measure, self.ladder)
-        return with_exposed_rewards(state)
+        accuracies = [point.validation for point in state.curve] if state.curve else None
+        standing = replace(self._standing(state), accuracies=accuracies)
+        return with_exposed_rewards(replace(state, levels=self.method.ends_with(standing)))
 
 
 def best_alone(standalone: Mapping[str, Measured], models: Mapping[str, Params]) -> Params:

@@ -16,7 +16,7 @@ def test_post_training_everybody_receives_the_widest_and_follows_the_estimator()
 
 
 def test_accuracies_are_matched_as_they_are() -> None:
-    levels = aequa().ends_with({"a": 0.8, "b": 0.5, "c": 0.6}, ACCURACIES)
+    levels = aequa().ends_with(Standing({"a": 0.8, "b": 0.5, "c": 0.6}, ACCURACIES))
     assert levels == {"a": 5, "b": 1, "c": 2}
 
 

@@ -126,3 +126,38 @@ def test_a_model_that_is_worse_than_what_the_largest_has_alone_is_not_for_the_ne
     assert widths["large"] == 1.0
     assert widths["small"] <= widths["next"] < 1.0
     assert worth_of(widths["next"], ACCURACIES) >= min(a for a in ACCURACIES if a >= 0.6) - 1e-9
+
+
+def test_at_the_end_a_participant_gets_the_level_nearest_to_its_limit() -> None:
+    # The line gives "third" 0.633 and "most" 0.767; the levels are 0.5, 0.65, 0.7, 0.75, 0.8, 0.9.
+    curve = (0.5, 0.65, 0.7, 0.75, 0.8, 0.9)
+    contributions = {"small": 0.1, "third": 0.3, "most": 0.5, "large": 0.7}
+    standing = Standing(contributions, curve)
+    assert levels_of(earned(), contributions, standing) == {
+        "small": 0, "third": 0, "most": 3, "large": 5,
+    }  # fmt: skip
+    assert earned().ends_with(standing) == {"small": 0, "third": 1, "most": 3, "large": 5}
+
+
+def test_at_the_end_what_was_earned_before_stays_if_it_is_nearer() -> None:
+    curve = (0.5, 0.65, 0.7, 0.75, 0.8, 0.9)
+    contributions = {"small": 0.1, "third": 0.3, "large": 0.7}
+    before = Standing(contributions, curve, earned={"small": 0.5, "third": 0.63, "large": 0.9})
+    # 0.63 is 0.003 below the limit, 0.65 is 0.017 above.
+    assert earned().ends_with(before)["third"] == 0
+
+
+@given(known, accuracies)
+def test_the_end_is_never_further_from_the_line_than_the_level_below_it(
+    contributions: dict[str, float], curve: list[float]
+) -> None:
+    standing, limits = Standing(contributions, curve), _limit(contributions, curve)
+    method, worth = earned(), np.maximum.accumulate(curve)
+    below, final = levels_of(method, contributions, standing), method.ends_with(standing)
+    for name, limit in limits.items():
+        nearest = np.abs(worth - limit).min()
+        assert abs(worth[final[name]] - limit) <= nearest + 1e-9
+        assert curve[final[name]] >= curve[below[name]]
+    ranked = sorted(contributions, key=lambda name: contributions[name])
+    rewards = [curve[final[name]] for name in ranked]
+    assert rewards == sorted(rewards)

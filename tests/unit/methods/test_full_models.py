@@ -27,7 +27,7 @@ def test_everybody_receives_and_ends_with_the_full_model_whatever_it_contributed
     assert method.receives([*contributions, "new"], Standing(contributions)) == dict.fromkeys(
         [*contributions, "new"], 1.0
     )
-    assert method.ends_with(contributions, None) == dict.fromkeys(contributions, 0)
+    assert method.ends_with(Standing(contributions)) == dict.fromkeys(contributions, 0)
     assert method.follow({"a": 5.0}, contributions, ["b"]) == contributions
 
 

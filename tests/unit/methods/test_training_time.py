@@ -71,7 +71,7 @@ def test_contributions_move_by_gamma_and_those_of_the_absent_stay() -> None:
 
 def test_everybody_keeps_its_last_width_unless_it_ends_with_an_allocation() -> None:
     contributions = {"a": 1.0, "b": 0.5}
-    assert training_time().ends_with(contributions, None) == {"a": 5, "b": 1}
+    assert training_time().ends_with(Standing(contributions)) == {"a": 5, "b": 1}
     ending = fair(comparable=False)
-    allocated = training_time(ending=ending).ends_with(contributions, ACCURACIES)
+    allocated = training_time(ending=ending).ends_with(Standing(contributions, ACCURACIES))
     assert allocated == ending.levels(contributions, ACCURACIES)
