@@ -40,6 +40,7 @@ ORDER = (
     "results",
     "report",
     "training",
+    "attacks",
     "rewards",
     "federation",
     "server",

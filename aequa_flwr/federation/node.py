@@ -6,7 +6,7 @@ the messages that train import it.
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,12 +41,11 @@ from aequa_flwr.federation.codec import (
 )
 from aequa_flwr.federation.messages import AloneReply, Joined, RewardReply, RewardTask
 from aequa_flwr.options import in_short
-from aequa_flwr.seeding import rng_for
 from aequa_flwr.settings import RunConfig
 
 if TYPE_CHECKING:
     from aequa_flwr.slim.networks import Builder, SlimNetwork
-    from aequa_flwr.training import Host, LocalPlan, Resident
+    from aequa_flwr.training import Cheat, Host, LocalPlan, Resident
 
 logger = logging.getLogger(__name__)
 _REWARDS = "~/aequa-rewards"
@@ -94,7 +93,8 @@ class Node:
     """Answers each message from the server.
 
     ``open_data`` returns the node's data. A node that ``brings_data`` hosts everyone in it, and
-    so does a deployed node. Others host their share of a simulated federation.
+    so does a deployed node. Others host their share of a simulated federation. ``cheats`` are the
+    attacks of simulated participants, by name.
     """
 
     def __init__(
@@ -103,8 +103,10 @@ class Node:
         network: "str | Builder | SlimNetwork | None" = None,
         *,
         brings_data: bool = False,
+        cheats: "Mapping[str, Cheat] | None" = None,
     ) -> None:
         self._open_data, self._network, self._brings_data = open_data, network, brings_data
+        self._cheats = {} if cheats is None else cheats
         self._hosts: dict[tuple[Given, str], Host] = {}
 
     def client_app(self) -> ClientApp:
@@ -123,7 +125,7 @@ class Node:
             data = self._open_data(_given(message, context), context)
             names = self._hosted(data, context)
             answer = Joined(
-                {name: len(data.shares[name]) for name in names},
+                {name: self._size(name, data) for name in names},
                 data.dataset.schema.fingerprint,
                 stores_rewards=_is_deployed(context),
                 fingerprints={name: data.fingerprint(name) for name in names},
@@ -167,6 +169,10 @@ class Node:
         )
         return Message(encode_round_part(part), reply_to=message)
 
+    def _size(self, name: str, data: FederatedData) -> int:
+        size = len(data.shares[name])
+        return self._cheats[name].claimed(size) if name in self._cheats else size
+
     def _hosted(self, data: FederatedData, context: Context) -> list[str]:
         if self._brings_data or _is_deployed(context):
             return list(data.shares)
@@ -190,7 +196,8 @@ class Node:
             # Hosts of other runs are not needed any more.
             self._hosts = {known: host for known, host in self._hosts.items() if known[0] == given}
             data = self._open_data(given, context)
-            self._hosts[key] = _make_host(given.settings, data, context, self._network)
+            cheats = {} if _is_deployed(context) else self._cheats or _cheats_of(given, data)
+            self._hosts[key] = _make_host(given.settings, data, cheats, self._network)
         return self._hosts[key]
 
 
@@ -296,17 +303,28 @@ def _rates(settings: RunConfig, server_round: int) -> tuple[float, ...]:
     return (rate,) * settings.local_epochs
 
 
+def _cheats_of(given: Given, data: FederatedData) -> "dict[str, Cheat]":
+    """Return the attacks of the setting ``behaviour``, for experiments with simulated faults."""
+    named = dict(zip(data.shares, given.settings.behaviours, strict=False))
+    if not named:
+        return {}
+    from aequa_flwr.attacks import attack_of
+
+    found = {name: attack_of(behaviour) for name, behaviour in named.items()}
+    return {name: attack for name, attack in found.items() if attack is not None}
+
+
 def _make_host(
     settings: RunConfig,
     data: FederatedData,
-    context: Context,
+    cheats: "Mapping[str, Cheat]",
     network: "str | Builder | SlimNetwork | None",
 ) -> "Host":
     from aequa_flwr.slim.networks import build_network
     from aequa_flwr.training import (
+        Cheating,
         Host,
         choose_compute,
-        flip_labels,
         keep_memory,
         limit_threads,
     )
@@ -316,18 +334,10 @@ def _make_host(
     schema = data.dataset.schema
     compute = choose_compute(settings.device, settings.precision)
     built = build_network(settings.network if network is None else network, schema)
-    # Faults are for experiments with simulated participants only.
-    deployed = _is_deployed(context)
-    behaviours = {} if deployed else dict(zip(data.shares, settings.behaviours, strict=False))
 
     @cache
     def tensors(name: str) -> "Resident":
-        resident = compute.resident(data.dataset.train, schema, data.shares[name])
-        behaviour = behaviours.get(name)
-        if behaviour is None or behaviour.kind != "flip":
-            return resident
-        rng = rng_for(settings.seed, "flipped labels", name)
-        return flip_labels(resident, behaviour.numbers[0], schema.num_classes, rng)
+        return compute.resident(data.dataset.train, schema, data.shares[name])
 
     return Host(
         built.to(compute.device),
@@ -335,5 +345,10 @@ def _make_host(
         tensors,
         settings.seed,
         weight_by_examples=settings.weighting == "examples",
-        behaviours=behaviours,
+        cheating=Cheating(
+            cheats,
+            outside=lambda: compute.resident(data.dataset.train, schema, data.held_out),
+            num_classes=schema.num_classes,
+            num_rounds=settings.rounds,
+        ),
     )

@@ -1,7 +1,16 @@
 """Local training at random widths, the participants hosted by one node, and measuring models."""
 
 from aequa_flwr.training.augment import check_augmentation
-from aequa_flwr.training.behaviour import flip_labels
+from aequa_flwr.training.behaviour import (
+    Behaviour,
+    Cheat,
+    Honest,
+    LocalTask,
+    Memory,
+    flip_labels,
+    noise_like,
+    untrained,
+)
 from aequa_flwr.training.compute import (
     Compute,
     DeviceError,
@@ -13,7 +22,7 @@ from aequa_flwr.training.compute import (
 )
 from aequa_flwr.training.evaluate import balanced_accuracies
 from aequa_flwr.training.footprint import saved_bytes
-from aequa_flwr.training.hosting import Host, place
+from aequa_flwr.training.hosting import Cheating, Host, place
 from aequa_flwr.training.local import (
     LocalPlan,
     LocalResult,
@@ -26,12 +35,18 @@ from aequa_flwr.training.mixtures import Floats, Mixtures
 from aequa_flwr.training.server_data import ServerData
 
 __all__ = [
+    "Behaviour",
+    "Cheat",
+    "Cheating",
     "Compute",
     "DeviceError",
     "Floats",
+    "Honest",
     "Host",
     "LocalPlan",
     "LocalResult",
+    "LocalTask",
+    "Memory",
     "Mixtures",
     "Resident",
     "ServerData",
@@ -42,10 +57,12 @@ __all__ = [
     "flip_labels",
     "keep_memory",
     "limit_threads",
+    "noise_like",
     "place",
     "same_threads",
     "sandwich_loss",
     "saved_bytes",
     "scheduled_rate",
     "train_locally",
+    "untrained",
 ]

@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -47,6 +47,10 @@ class Resident:
     def black(self) -> Tensor:
         """A black pixel after normalisation."""
         return -self.shift / self.scale
+
+    def joined(self, other: "Resident") -> "Resident":
+        """Return these examples and those of ``other``, which are rows of the same data set."""
+        return replace(self, rows=torch.cat([self.rows, other.rows]))
 
     def batch(self, chosen: Tensor | slice) -> tuple[Tensor, Tensor]:
         """Return the inputs and labels of the ``chosen`` examples."""

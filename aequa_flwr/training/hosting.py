@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from aequa_flwr.aggregation import AggregationError, RoundPart, RunningSum, Trained, individual_part
-from aequa_flwr.options import Spec
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.slim import NDArray, Params, extract
 from aequa_flwr.slim.networks import SlimNetwork
-from aequa_flwr.training.behaviour import is_idle, pretend
+from aequa_flwr.training.behaviour import Cheat, LocalTask, Memory
 from aequa_flwr.training.compute import Compute, Resident
 from aequa_flwr.training.local import LocalPlan, LocalResult, TrainingError, train_locally
 
@@ -35,11 +34,46 @@ def place(num_examples: Mapping[str, int], num_nodes: int) -> list[list[str]]:
 
 
 @dataclass(frozen=True)
+class Cheating:
+    """What simulated participants do instead of training honestly, by name.
+
+    ``cheats`` answer their tasks, with what ``memories`` keep for them. ``outside`` returns
+    examples that nobody holds.
+    """
+
+    cheats: Mapping[str, Cheat] = field(default_factory=dict)
+    memories: dict[str, Memory] = field(default_factory=dict)
+    outside: Callable[[], Resident] | None = None
+    num_classes: int = 1
+    num_rounds: int = 1
+
+    def claimed(self, name: str, num_examples: int) -> int:
+        """Return the number of examples that ``name`` reports."""
+        return self.cheats[name].claimed(num_examples) if name in self.cheats else num_examples
+
+    def answer(self, task: LocalTask) -> LocalResult:
+        """Return what the participant sends, and let it remember what it may need later."""
+        memory = self.memories.setdefault(task.name, Memory())
+        task = task.changed(
+            memory=memory,
+            outside=self.outside,
+            num_classes=self.num_classes,
+            num_rounds=self.num_rounds,
+        )
+        result = self.cheats[task.name].answer(task)
+        if task.is_alone:
+            memory.alone = result.params
+        else:
+            memory.received = task.received
+        return result
+
+
+@dataclass(frozen=True)
 class Host:
     """A resident network that trains participants on their data, which is on the same device.
 
     ``data_of`` returns a participant's data. ``weight_by_examples`` weights participants by their
-    number of examples instead of equally. ``behaviours`` are the faults of simulated participants.
+    number of examples instead of equally. ``cheating`` is for simulated participants only.
     """
 
     network: SlimNetwork
@@ -47,7 +81,7 @@ class Host:
     data_of: Callable[[str], Resident]
     seed: int
     weight_by_examples: bool = False
-    behaviours: Mapping[str, Spec] = field(default_factory=dict)
+    cheating: Cheating = field(default_factory=Cheating)
 
     def train_round(
         self,
@@ -76,9 +110,9 @@ class Host:
                 received = models[name]
             else:
                 received = params if width == widest else extract(params, layouts, width)
-            num_examples = len(self.data_of(name))
+            num_examples = self.cheating.claimed(name, len(self.data_of(name)))
             try:
-                result = self._train(("local", server_round), name, received, width, plan)
+                result = self._train(server_round, name, received, width, plan)
                 weight = num_examples if self.weight_by_examples else 1
                 running.add(result.params, width, weight, result.bn_rows)
             except (TrainingError, AggregationError) as error:
@@ -99,21 +133,21 @@ class Host:
         refused: dict[str, str] = {}
         for name in names:
             try:
-                models[name] = self._train(("alone",), name, params, 1.0, plan).params
+                models[name] = self._train(0, name, params, 1.0, plan).params
             except TrainingError as error:
                 refused[name] = str(error)
         return models, refused
 
     def _train(
-        self,
-        purpose: tuple[str | int, ...],
-        name: str,
-        received: Params,
-        width: float,
-        plan: LocalPlan,
+        self, server_round: int, name: str, received: Params, width: float, plan: LocalPlan
     ) -> LocalResult:
+        """Return what ``name`` sends; ``server_round`` is 0 for its model alone."""
+        purpose = ("local", server_round) if server_round else ("alone",)
         rng = rng_for(self.seed, *purpose, name)
-        if is_idle(self.behaviours, name):
-            return LocalResult(pretend(received, self.behaviours[name], rng), loss=0.0)
-        data = self.data_of(name)
-        return train_locally(self.network, received, width, data, plan, rng, self.compute)
+        data, network, compute = self.data_of(name), self.network, self.compute
+        if name not in self.cheating.cheats:
+            return train_locally(network, received, width, data, plan, rng, compute)
+        task = LocalTask(
+            name, server_round, received, width, plan, data, rng, network, compute, self.seed
+        )
+        return self.cheating.answer(task)

@@ -1,6 +1,6 @@
 """What is earned while training, allocated in every round."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def levels_of(method: Method, names: Iterable[str], standing: Standing) -> dict[
     return method.entitles(names, standing)
 
 
-def worth_of(width: float, curve: list[float]) -> float:
+def worth_of(width: float, curve: Sequence[float]) -> float:
     """The best that can be cut out of a model of this width."""
     return max(curve[: LADDER.index(width) + 1])
 

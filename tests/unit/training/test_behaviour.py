@@ -3,12 +3,8 @@ import pytest
 import torch
 
 from aequa_flwr.data import Examples, Schema
-from aequa_flwr.options import Spec
 from aequa_flwr.seeding import rng_for
 from aequa_flwr.training import Resident, choose_compute, flip_labels
-from aequa_flwr.training.behaviour import pretend
-
-RECEIVED = {"w": np.ones((50, 40), np.float32), "b": np.zeros(3, np.float32)}
 
 
 def resident(rows: range) -> Resident:
@@ -37,12 +33,3 @@ def test_the_other_classes_are_equally_likely_and_the_seed_decides() -> None:
     assert counts[1:].min() > 70
     again = (flip_labels(data, 1.0, 10, rng_for(1, "x")).y - data.y) % 10
     assert torch.equal(shift, again)
-
-
-def test_a_free_rider_sends_what_it_received_or_noise_around_it() -> None:
-    zeros = pretend(RECEIVED, Spec("zeros"), rng_for(1, "x"))
-    assert all(np.array_equal(zeros[name], value) for name, value in RECEIVED.items())
-    assert zeros["w"] is not RECEIVED["w"]
-    noise = pretend(RECEIVED, Spec("noise", (0.1,)), rng_for(1, "x"))
-    assert noise["w"].dtype == np.float32
-    assert (noise["w"] - RECEIVED["w"]).std() == pytest.approx(0.1, rel=0.1)
