@@ -3,10 +3,13 @@
 from aequa_flwr.contribution.assessor import Assessor
 from aequa_flwr.contribution.cgsv import Agreement, Cgsv
 from aequa_flwr.contribution.comfedsv import ComFedSV
+from aequa_flwr.contribution.confirmed import Confirmed
 from aequa_flwr.contribution.data_size import DataSize
+from aequa_flwr.contribution.effects import Probe
 from aequa_flwr.contribution.estimator import (
     ContributionError,
     ContributionEstimator,
+    Effects,
     Floats,
     Ledger,
     Needs,
@@ -30,9 +33,11 @@ __all__ = [
     "Assessor",
     "Cgsv",
     "ComFedSV",
+    "Confirmed",
     "ContributionError",
     "ContributionEstimator",
     "DataSize",
+    "Effects",
     "FedFaim",
     "FedSV",
     "Floats",
@@ -41,6 +46,7 @@ __all__ = [
     "Needs",
     "Opening",
     "Participation",
+    "Probe",
     "RoundEvidence",
     "Score",
     "ShapFed",

@@ -1,12 +1,14 @@
 """From names and parameters to the arrays that an estimator receives, and back."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from aequa_flwr.contribution.effects import Probe, effects_of
 from aequa_flwr.contribution.estimator import (
     ContributionEstimator,
+    Effects,
     Floats,
     Ledger,
     Opening,
@@ -26,7 +28,7 @@ class Assessor:
     """An estimator applied to named participants.
 
     ``width`` is that of the assessed sub-model, the widest that every participant trains.
-    ``scorer`` is None if the server has no validation data.
+    ``scorer`` and ``probe`` are None if the server has no validation data.
     """
 
     estimator: ContributionEstimator
@@ -35,16 +37,44 @@ class Assessor:
     classes: int
     seed: int
     scorer: Scorer | None = None
+    probe: Probe | None = None
 
     @property
     def individual_width(self) -> float | None:
-        """The width of the individual sub-models that the estimator needs; None if none."""
-        return self.width if self.estimator.needs.updates else None
+        """The width of the individual sub-models that the estimator needs; None if none.
 
-    def begin(self, num_examples: Mapping[str, int], standalone: Mapping[str, float]) -> Ledger:
-        """Return the ledger before the first round; participants are those of ``num_examples``."""
+        A participant that trains a narrower one returns all of that.
+        """
+        needs = self.estimator.needs
+        if needs.effects:
+            return 1.0
+        return self.width if needs.updates else None
+
+    @property
+    def probes(self) -> bool:
+        """Whether the estimator looks at the model's answers, and there is a probe."""
+        return self.probe is not None and self.estimator.needs.effects
+
+    def begin(
+        self,
+        num_examples: Mapping[str, int],
+        standalone: Mapping[str, float],
+        answers: Mapping[str, Floats] | None = None,
+    ) -> Ledger:
+        """Return the ledger before the first round; participants are those of ``num_examples``.
+
+        ``answers`` are those of the models trained alone, as far as they are known.
+        """
         alone = [standalone.get(name, np.nan) for name in num_examples]
-        return self.estimator.begin(Opening(_counts(num_examples), np.array(alone), self.seed))
+        opening = Opening(_counts(num_examples), np.array(alone), self.seed)
+        if self.probes and self.probe is not None:
+            shape = (len(self.probe.labels), self.classes)
+            unknown = np.full(shape, np.nan)
+            given = [(answers or {}).get(name, unknown) for name in num_examples]
+            opening = replace(
+                opening, answers=np.array(given, np.float64), labels=self.probe.labels
+            )
+        return self.estimator.begin(opening)
 
     def evidence(
         self,
@@ -53,12 +83,15 @@ class Assessor:
         trained: Mapping[str, Params],
         num_examples: Mapping[str, int],
         before: Mapping[str, float],
+        widths: Mapping[str, float] | None = None,
+        earlier: Sequence[Params] = (),
     ) -> RoundEvidence:
         """Return what the server knows after a round.
 
         ``received`` returns the full model that a participant started from. ``trained`` maps each
-        trained participant to its parameters of the assessed sub-model, which are empty if nobody
-        needs them. ``before`` are the contributions so far.
+        trained participant to its parameters of the ``individual_width``, which are empty if nobody
+        needs them. ``before`` are the contributions so far. ``widths`` are those that participants
+        trained, and ``earlier`` the server's models of the rounds before, the last one first.
         """
         present = [k for k, name in enumerate(num_examples) if name in trained]
         names = tuple(num_examples)
@@ -72,7 +105,8 @@ class Assessor:
             return starts[id(model)]
 
         wanted = all(params for _, params in pairs)
-        updates = stack_updates([(start(n), params) for n, params in pairs]) if wanted else {}
+        inside = [(start(n), self._assessed(params)) for n, params in pairs if wanted]
+        updates = stack_updates(inside)
         return RoundEvidence(
             server_round=server_round,
             present=np.array(present, dtype=np.int64),
@@ -80,10 +114,27 @@ class Assessor:
             seed=self.seed,
             classes=self.classes,
             updates=updates,
+            effects=self._effects(received, pairs, widths or {}, earlier),
             switchable=frozenset(n for n, layout in self.layouts.items() if is_switchable(layout)),
             names=names,
             before=before,
         )
+
+    def _assessed(self, params: Params) -> Params:
+        # What was sent for the effects is wider. A prefix of a prefix is cut like the whole.
+        return extract(params, self.layouts, self.width) if self.probes else params
+
+    def _effects(
+        self,
+        received: Callable[[str], Params],
+        trained: Sequence[tuple[str, Params]],
+        widths: Mapping[str, float],
+        earlier: Sequence[Params],
+    ) -> Effects | None:
+        if not self.probes or self.probe is None or not trained:
+            return None
+        rounds = [(received(name), params, widths[name]) for name, params in trained]
+        return effects_of(self.probe, self.layouts, rounds, earlier)
 
     def assess(
         self,
@@ -98,7 +149,7 @@ class Assessor:
         added. ``on_scored`` is called with the number of models measured so far.
         """
         scored = [0]
-        if self.scorer is not None and self.individual_width is not None:
+        if self.scorer is not None and self.estimator.needs.updates:
             start = extract(server, self.layouts, self.width)
             score = _counted(self.scorer(start, seen.updates), scored, on_scored)
             seen = replace(seen, score=score)

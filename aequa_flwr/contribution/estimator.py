@@ -28,13 +28,14 @@ class Needs:
     """What an estimator needs.
 
     ``standalone``: a model that each participant trained alone. ``updates``: each participant's
-    update of the assessed sub-model. ``validation``: validation data on the server.
-    ``participants``: the fewest participants it can compare. ``everybody_first``: all participants
-    in the first round.
+    update of the assessed sub-model. ``effects``: what each participant's whole update changes in
+    the model's answers. ``validation``: validation data on the server. ``participants``: the fewest
+    participants it can compare. ``everybody_first``: all participants in the first round.
     """
 
     standalone: bool = False
     updates: bool = False
+    effects: bool = False
     validation: bool = False
     participants: int = 1
     everybody_first: bool = False
@@ -45,12 +46,33 @@ class Opening:
     """What the server knows before the first round; one entry for each participant.
 
     ``num_examples`` is what participants report. ``standalone`` is the balanced accuracy, on the
-    server's validation data, of the model each trained alone; NaN if there is none.
+    server's validation data, of the model each trained alone; NaN if there is none. ``answers``
+    (N, V, C) are the outputs of that model on the server's probe of V examples, whose ``labels``
+    are (V,); NaN for a model that is not known, and None if the estimator needs no effects.
     """
 
     num_examples: Floats
     standalone: Floats
     seed: int
+    answers: Floats | None = None
+    labels: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """What the updates of n participants change in the model's answers to V examples.
+
+    The examples are a probe: a few of the server's validation examples that no participant knows,
+    always the same ones. ``before`` (n, V, C) are the outputs of what each received, ``change``
+    what its update adds to them. ``innovation`` is the change by that part of the update that is
+    neither a repetition of the federation's last steps nor a shrinking of all weights; 0 if nothing
+    is left. ``labels`` (V,) are the true classes.
+    """
+
+    before: Floats
+    change: Floats
+    innovation: Floats
+    labels: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +94,8 @@ class RoundEvidence:
         belong to a model, but not into a comparison of updates.
     score
         measures mixtures of the updates; None if the server has no validation data.
+    effects
+        what the whole updates change in the model's answers; None if nobody needs it.
     before, contributions
         the contributions before and after the round, as far as they are known. An estimator does
         not see the latter, which it decides.
@@ -85,6 +109,7 @@ class RoundEvidence:
     updates: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     switchable: frozenset[str] = frozenset()
     score: Score | None = None
+    effects: Effects | None = None
     names: tuple[str, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
     contributions: Mapping[str, float] = field(default_factory=dict)

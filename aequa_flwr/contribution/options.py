@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from aequa_flwr.contribution.cgsv import Cgsv
 from aequa_flwr.contribution.comfedsv import ComFedSV
+from aequa_flwr.contribution.confirmed import Confirmed
 from aequa_flwr.contribution.data_size import DataSize
 from aequa_flwr.contribution.estimator import ContributionError, ContributionEstimator
 from aequa_flwr.contribution.fedfaim import FedFaim
@@ -17,6 +18,7 @@ from aequa_flwr.options import Choice, either
 
 ESTIMATORS: Mapping[str, type[ContributionEstimator]] = {
     "standalone": Standalone,
+    "confirmed": Confirmed,
     "cgsv": Cgsv,
     "shapfed": ShapFed,
     "participation": Participation,

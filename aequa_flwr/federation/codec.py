@@ -1,6 +1,6 @@
 """The messages on the wire: an encode/decode pair for each, to and from Flower's records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast, get_type_hints
 
 import numpy as np
@@ -254,25 +254,24 @@ def decode_round_part(
         raise WireError(f"the sum is of {partial.count} participants, not {len(trained)}")
     individual: dict[str, Params] = {}
     if individual_width is not None and trained:
-        names = [line.name for line in trained]
-        individual = _read_individual(content, names, partial, individual_width)
+        widths = {line.name: min(line.width, individual_width) for line in trained}
+        individual = _read_individual(content, widths, partial)
     server_round = read_scalar(head, "server-round", int)
     return RoundPart(server_round, partial, trained, _read_refused(head), individual)
 
 
 def _read_individual(
-    content: RecordDict, names: Sequence[str], partial: MaskedSum, width: float
+    content: RecordDict, widths: Mapping[str, float], partial: MaskedSum
 ) -> dict[str, Params]:
     layouts = partial.layouts
-    if len(names) == 1:  # its sum is its model, and was checked as such
-        model = individual_part(
-            read_floats(content, _PARAMS), layouts, width, partial.bn_row_weights.keys()
-        )
-        return {names[0]: model}
-    whole = {key: shape_at(layout, width) for key, layout in layouts.items()}
-    plain = {key: shape for key, shape in whole.items() if not is_switchable(layouts[key])}
+    if len(widths) == 1:  # its sum is its model, and was checked as such
+        ((name, width),) = widths.items()
+        sent, bn_rows = read_floats(content, _PARAMS), partial.bn_row_weights.keys()
+        return {name: individual_part(sent, layouts, width, bn_rows)}
     models: dict[str, Params] = {}
-    for k, name in enumerate(names):
+    for k, (name, width) in enumerate(widths.items()):
+        whole = {key: shape_at(layout, width) for key, layout in layouts.items()}
+        plain = {key: shape for key, shape in whole.items() if not is_switchable(layouts[key])}
         model = read_floats(content, f"{_INDIVIDUAL}.{k}")
         if {key: value.shape for key, value in model.items()} not in (whole, plain):
             raise WireError(f"the individual sub-model of {name} is not of width {width:g}")

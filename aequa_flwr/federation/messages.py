@@ -60,7 +60,8 @@ class RoundTask:
 
     ``p_min`` is the narrowest width that they may draw; None: they draw none, because there is a
     single one. With ``individual_width`` the reply must also hold each participant's own parameters
-    at that width. ``models`` are personal full models; if there are any, ``params`` is empty.
+    at that width, or at its own if that is narrower. ``models`` are personal full models; if there
+    are any, ``params`` is empty.
     """
 
     server_round: int

@@ -28,12 +28,13 @@ from aequa_flwr.slim import Params
 
 CHECKPOINTS_FOLDER = "checkpoints"
 # Raise it with every change of RunState or of the file.
-_VERSION = 3
+_VERSION = 4
 _KEPT = 2
 _NAME = re.compile(r"(\d{6,})\.safetensors")
 
 Array = npt.NDArray[Any]
-_TENSORS, _TEXT = ("params", "ledger", "personal", "snapshots"), "run"
+_TENSORS = ("params", "ledger", "answers", "personal", "snapshots", "earlier")
+_TEXT = "run"
 _READERS = {
     name: TypeAdapter[Any](hint)
     for name, hint in get_type_hints(RunState).items()
@@ -144,10 +145,15 @@ def _encode(state: RunState, config: RunConfig) -> bytes:
     # Participants may share a model, which is written once.
     models = {id(params): params for params in state.personal.values()}
     place = {key: index for index, key in enumerate(models)}
-    kept = {"model": dict(enumerate(models.values())), "snapshots": state.snapshots}
+    kept = {
+        "model": dict(enumerate(models.values())),
+        "snapshots": state.snapshots,
+        "earlier": state.earlier,
+    }
     tensors: dict[str, Array] = {
         **{f"params/{name}": value for name, value in state.params.items()},
         **{f"ledger/{name}": value for name, value in state.ledger.items()},
+        **{f"answers/{name}": value for name, value in state.answers.items()},
         **{
             f"{kind}/{key}/{name}": value
             for kind, many in kept.items()
@@ -220,8 +226,8 @@ def _read_whole(path: Path) -> dict[str, Array]:
 
 def _sort_out(tensors: Mapping[str, Array], personal: Mapping[str, int]) -> dict[str, Any]:
     """Return the fields of a state that are tensors; ``personal`` maps names to models."""
-    flat: dict[str, dict[str, Array]] = {"params": {}, "ledger": {}}
-    many: dict[str, dict[int, dict[str, Array]]] = {"model": {}, "snapshots": {}}
+    flat: dict[str, dict[str, Array]] = {"params": {}, "ledger": {}, "answers": {}}
+    many: dict[str, dict[int, dict[str, Array]]] = {"model": {}, "snapshots": {}, "earlier": {}}
     for key, value in tensors.items():
         kind, _, name = key.partition("/")
         if kind in flat:
@@ -230,4 +236,9 @@ def _sort_out(tensors: Mapping[str, Array], personal: Mapping[str, int]) -> dict
             index, _, name = name.partition("/")
             many[kind].setdefault(int(index), {})[name] = value
     models = {name: many["model"][index] for name, index in personal.items()}
-    return {**flat, "personal": models, "snapshots": many["snapshots"]}
+    return {
+        **flat,
+        "personal": models,
+        "snapshots": many["snapshots"],
+        "earlier": many["earlier"],
+    }

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 # If all levels cost more passes of the full network than this, every round measures them on a
 # sample. On all data they would take up to a fifth of a round (benchmarks/exposure.py).
 _MOST_PASSES = 1.5
+# The answers that a probe has, and its fewest and most examples.
+_ANSWERS, _LEAST_PROBED, _MOST_PROBED = 640, 16, 128
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,7 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
             classes=schema.num_classes,
             seed=seed,
             scorer=scorer,
+            probe=None if server is None else server.probe(_probed(schema.num_classes)),
         ),
         layouts=network.layouts,
         ladder=ladder,
@@ -171,6 +174,11 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
         measure_alone=settings.measure_alone,
         calibrate=None if server is None else _calibrator(settings, server, ladder),
     )
+
+
+def _probed(num_classes: int) -> int:
+    """Return how many examples a probe has: about 640 answers, of which 320 say enough."""
+    return min(_MOST_PROBED, max(_LEAST_PROBED, _ANSWERS // max(1, num_classes)))
 
 
 def _method(

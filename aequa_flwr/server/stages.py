@@ -7,6 +7,7 @@ from pathlib import Path
 
 from flwr.serverapp import Grid
 
+from aequa_flwr.contribution import Floats
 from aequa_flwr.federation import (
     Awaited,
     Exchange,
@@ -171,8 +172,11 @@ class Stages:
             state = journal.state
             standalone = {**state.standalone, **got.measured}
             personal = {**state.personal, **(got.models if keeps_models else {})}
+            answers = {**state.answers, **self._answers(got.models)}
             late = journal.seconds_since_save > _SAVE_EVERY_S
-            journal.update(replace(state, standalone=standalone, personal=personal), save=late)
+            journal.update(
+                replace(state, standalone=standalone, personal=personal, answers=answers), save=late
+            )
             # An earlier run may have had participants that did not join this one.
             done = [sizes[name] for name in standalone if name in sizes]
             journal.show(journal.clock.trained_alone(len(done), len(sizes), sum(done)))
@@ -182,6 +186,13 @@ class Stages:
         found = journal.state.standalone
         in_order = {name: found[name] for name in sizes if name in found}
         journal.update(replace(journal.state, standalone=in_order))
+
+    def _answers(self, models: Mapping[str, Params]) -> dict[str, Floats]:
+        """Return the answers of standalone models to the probe, if the estimator looks at them."""
+        assessor = self.steps.assessor
+        if not assessor.probes or assessor.probe is None:
+            return {}
+        return {name: assessor.probe.answers(model, 1.0) for name, model in models.items()}
 
     def _measure_alone(self, params: Params) -> Measured:
         if self.steps.measure is None:

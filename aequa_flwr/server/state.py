@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aequa_flwr.contribution import Ledger
+from aequa_flwr.contribution import Floats, Ledger
 from aequa_flwr.methods import Models
 from aequa_flwr.results import Failure, Measured, RoundRecord
 from aequa_flwr.slim import Params
@@ -38,6 +38,9 @@ class RunState:
     ``known`` maps widths to the accuracy of ``params`` there. ``exposed`` is the accuracy of the
     best model that each participant has been sent. ``kept`` is the best that each was entitled to
     in a method that allocates in every round, and ``snapshots`` are the models of those rounds.
+
+    ``answers`` are those of the standalone models to the probe, and ``earlier`` the models of the
+    last few rounds before ``params``; both are empty unless the estimator needs effects.
     """
 
     params: Params
@@ -61,6 +64,8 @@ class RunState:
     exposed: Mapping[str, Measured] = field(default_factory=dict)
     kept: Mapping[str, Kept] = field(default_factory=dict)
     snapshots: Mapping[int, Params] = field(default_factory=dict)
+    answers: Mapping[str, Floats] = field(default_factory=dict)
+    earlier: Mapping[int, Params] = field(default_factory=dict)
 
     @property
     def models(self) -> Models:

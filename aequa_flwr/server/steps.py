@@ -29,6 +29,10 @@ Calibrate = Callable[[Params, Sequence[int]], Params]
 Measure = Callable[[Params, Sequence[float]], list[Measured]]
 
 
+# Participants may repeat one of this many steps of the federation.
+_EARLIER = 3
+
+
 class RunFailedError(UserError):
     """A run that cannot continue; the text says why and goes into the record."""
 
@@ -113,7 +117,7 @@ class Steps:
         """
         names = list(state.num_examples)
         standalone = {name: m.validation for name, m in state.standalone.items()}
-        ledger = self.assessor.begin(state.num_examples, standalone)
+        ledger = self.assessor.begin(state.num_examples, standalone, state.answers)
         contributions: dict[str, float] = {}
         if not self.assessor.estimator.changes:
             contributions = self.assessor.contributions(ledger, names, names)
@@ -188,6 +192,8 @@ class Steps:
             {line.name: replies.individual.get(line.name, {}) for line in trained},
             state.num_examples,
             state.contributions,
+            {line.name: line.width for line in trained},
+            [state.earlier[number] for number in sorted(state.earlier, reverse=True)],
         )
         ledger, contributions, num_scored = state.ledger, state.contributions, 0
         if self.assessor.estimator.changes:
@@ -214,6 +220,7 @@ class Steps:
         )
         state = replace(
             state,
+            earlier=self._earlier(state),
             params=models.server,
             personal=models.personal,
             ledger=ledger,
@@ -231,6 +238,13 @@ class Steps:
                 narrow, wide = (known[width] for width in ends)
             record = replace(record, accuracy=wide.validation, narrow_accuracy=narrow.validation)
         return replace(state, known=known, rounds=(*state.rounds, record))
+
+    def _earlier(self, state: RunState) -> dict[int, Params]:
+        """Return the models of the last rounds, including the one that was just trained."""
+        if not self.assessor.probes:
+            return {}
+        models = {**state.earlier, state.server_round: state.params}
+        return {number: models[number] for number in sorted(models)[-_EARLIER:]}
 
     @property
     def _samples(self) -> bool:

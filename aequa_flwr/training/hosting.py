@@ -96,8 +96,9 @@ class Host:
 
         ``params`` belong to the widest of them. A participant in ``models`` starts from its own
         model instead. With ``individual_width`` the result also holds each participant's own
-        parameters at that width. A participant's random numbers depend only on the seed, the
-        round and its name, so the result does not depend on the placement.
+        parameters at that width, or at its own if that is narrower. A participant's random numbers
+        depend only on the seed, the round and its name, so the result does not depend on the
+        placement.
         """
         layouts = self.network.layouts
         running = RunningSum(layouts)
@@ -121,7 +122,7 @@ class Host:
             trained.append(Trained(name, width, num_examples, result.loss))
             if individual_width is not None:
                 individual[name] = individual_part(
-                    result.params, layouts, individual_width, result.bn_rows
+                    result.params, layouts, min(width, individual_width), result.bn_rows
                 )
         return RoundPart(server_round, running.total, tuple(trained), refused, individual)
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from aequa_flwr.contribution import Probe
 from aequa_flwr.results import Measured
 from aequa_flwr.slim import NDArray, Params
 from aequa_flwr.slim.networks import SlimNetwork
@@ -42,6 +44,21 @@ class ServerData:
     def few(self, most_examples: int) -> "ServerData":
         """Return the same without held-out data, on at most ``most_examples`` (0: all)."""
         return replace(self, validation=subset(self.validation, most_examples), held_out=None)
+
+    def probe(self, most_examples: int) -> Probe:
+        """Return a probe of at most ``most_examples`` of the validation data."""
+        data = subset(self.validation, most_examples)
+
+        @torch.inference_mode()
+        def answers(params: Params, width: float) -> Floats:
+            self.network.load(params, width)
+            self.network.eval()
+            x, _ = data.batch(slice(None))
+            with self.compute.autocast():
+                outputs = self.network(x, width)
+            return np.asarray(outputs.double().cpu())
+
+        return Probe(answers, data.labels.cpu().numpy())
 
     def scorer(
         self, width: float, most_examples: int

@@ -85,7 +85,7 @@ def test_updates_that_are_all_zero_are_worth_the_same(kind: str) -> None:
     evidence = a_round(still, number=3, game=Game(lambda _: 0.3))
     for rounds in ([evidence], [evidence, evidence]):
         found = after(build_estimator(kind), rounds, opening(3))[1]
-        if kind != "standalone":
+        if kind not in ("standalone", "confirmed"):
             assert found == [found[0]] * 3
         assert all(math.isfinite(value) for value in found)
 
@@ -121,13 +121,15 @@ def test_units_needs_and_whether_contributions_change() -> None:
     def told(ask: Callable[[ContributionEstimator], object]) -> dict[str, object]:
         return {kind: ask(build_estimator(kind)) for kind in ESTIMATORS}
 
-    units = {"standalone": "accuracy", "participation": "fraction", "data-size": "examples"}
+    units = {"participation": "fraction", "data-size": "examples"}
+    units |= dict.fromkeys(("standalone", "confirmed"), "accuracy")
     assert told(lambda e: e.unit) == {kind: units.get(kind, "score") for kind in ESTIMATORS}
     assert told(lambda e: e.changes) == {
         k: k not in ("standalone", "data-size") for k in ESTIMATORS
     }
     assert told(lambda e: e.needs.updates) == {k: k in [*FOLLOWING, *MEASURING] for k in ESTIMATORS}
-    measuring = {"standalone", *MEASURING}
+    assert told(lambda e: e.needs.effects) == {k: k == "confirmed" for k in ESTIMATORS}
+    measuring = {"standalone", "confirmed", *MEASURING}
     assert told(lambda e: e.needs.validation) == {k: k in measuring for k in ESTIMATORS}
     assert told(lambda e: e.needs.participants) == {k: 1 + (k in FOLLOWING) for k in ESTIMATORS}
     assert told(lambda e: e.needs.everybody_first) == {k: k == "comfedsv" for k in ESTIMATORS}

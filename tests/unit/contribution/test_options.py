@@ -28,7 +28,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "contribution.md"
 
 
 def test_every_method_is_built_by_its_name() -> None:
-    names = {"standalone", "participation", "data-size", *FOLLOWING, *MEASURING}
+    names = {"standalone", "confirmed", "participation", "data-size", *FOLLOWING, *MEASURING}
     assert set(ESTIMATORS) == names
     for kind, method in ESTIMATORS.items():
         assert build_estimator(kind) == method()
@@ -42,7 +42,10 @@ def test_options_are_read() -> None:
     assert build_estimator("fedfaim:fail-weight=1") == FedFaim(fail_weight=1.0)
 
 
-ALL = "standalone, cgsv, shapfed, participation, data-size, fedsv, gtg-shapley, comfedsv or fedfaim"
+ALL = (
+    "standalone, confirmed, cgsv, shapfed, participation, data-size, fedsv, gtg-shapley, comfedsv "
+    "or fedfaim"
+)
 
 
 @pytest.mark.parametrize(
