@@ -46,6 +46,7 @@ ORDER = (
     "server",
     "deployment",
     "simulation",
+    "audit",
     "reproduction",
     "cli",
 )

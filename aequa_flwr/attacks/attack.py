@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from aequa_flwr.attacks.alone import ShowsReward
+from aequa_flwr.attacks.shares import Brings
 from aequa_flwr.data import FederatedData
 from aequa_flwr.training import Behaviour, Honest, LocalResult, LocalTask
 
@@ -39,6 +41,28 @@ class Attack:
     def answer(self, task: LocalTask) -> LocalResult:
         """Return what the participant sends."""
         return (self.alone if task.is_alone else self.rounds).answer(task)
+
+    @property
+    def works(self) -> bool:
+        """Whether those who cheat train on their data in the rounds."""
+        return self.rounds == _HONEST
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether they bring less than they have: honesty with that is what they could have."""
+        return isinstance(self.brings, Brings)
+
+    def honestly(self) -> "Attack":
+        """Return what they could do with what they bring, if they were honest."""
+        brings = self.brings
+        if isinstance(brings, Brings):
+            brings = Brings(brings.count)
+        return Attack(f"{self.title}, honestly", brings=brings, members=self.members)
+
+    @property
+    def needs_reward(self) -> bool:
+        """Whether they need the reward of an earlier, honest run."""
+        return isinstance(self.alone, ShowsReward)
 
     def claimed(self, num_examples: int) -> int:
         """Return the number of examples that a participant with ``num_examples`` reports."""

@@ -23,6 +23,7 @@ _COMMANDS = {
     "report": ("report", "show the result of a run, or write it to a file"),
     "compare": ("compare", "show runs side by side: methods, settings or seeds"),
     "reward": ("reward", "show a reward, or export it to onnx, torchscript or safetensors"),
+    "audit": ("audit", "try attacks on a federation and show what cheating gains"),
     "paper": ("paper", "run or resume a grid of experiments"),
     "deliver": ("deliver", "send rewards to sites that were offline when the run ended"),
     "data": ("data", "prepare a data set and describe it"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -136,10 +136,17 @@ class ContributionEstimator(Protocol):
     same.
     """
 
-    # What it needs; the unit of its numbers; whether rounds change them.
-    needs: ClassVar[Needs]
-    unit: ClassVar[Unit]
-    changes: ClassVar[bool]
+    @property
+    def needs(self) -> Needs:
+        """What it needs."""
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of its numbers."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether rounds change them."""
 
     def begin(self, opening: Opening) -> Ledger:
         """Return the ledger before the first round."""

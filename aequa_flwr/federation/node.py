@@ -45,7 +45,7 @@ from aequa_flwr.settings import RunConfig
 
 if TYPE_CHECKING:
     from aequa_flwr.slim.networks import Builder, SlimNetwork
-    from aequa_flwr.training import Cheat, Host, LocalPlan, Resident
+    from aequa_flwr.training import Cheat, Host, LocalPlan, Memory, Resident
 
 logger = logging.getLogger(__name__)
 _REWARDS = "~/aequa-rewards"
@@ -94,7 +94,7 @@ class Node:
 
     ``open_data`` returns the node's data. A node that ``brings_data`` hosts everyone in it, and
     so does a deployed node. Others host their share of a simulated federation. ``cheats`` are the
-    attacks of simulated participants, by name.
+    attacks of simulated participants, by name, and ``memories`` what those know beforehand.
     """
 
     def __init__(
@@ -104,9 +104,11 @@ class Node:
         *,
         brings_data: bool = False,
         cheats: "Mapping[str, Cheat] | None" = None,
+        memories: "dict[str, Memory] | None" = None,
     ) -> None:
         self._open_data, self._network, self._brings_data = open_data, network, brings_data
         self._cheats = {} if cheats is None else cheats
+        self._memories: dict[str, Memory] = {} if memories is None else memories
         self._hosts: dict[tuple[Given, str], Host] = {}
 
     def client_app(self) -> ClientApp:
@@ -197,7 +199,9 @@ class Node:
             self._hosts = {known: host for known, host in self._hosts.items() if known[0] == given}
             data = self._open_data(given, context)
             cheats = {} if _is_deployed(context) else self._cheats or _cheats_of(given, data)
-            self._hosts[key] = _make_host(given.settings, data, cheats, self._network)
+            self._hosts[key] = _make_host(
+                given.settings, data, cheats, self._memories, self._network
+            )
         return self._hosts[key]
 
 
@@ -318,6 +322,7 @@ def _make_host(
     settings: RunConfig,
     data: FederatedData,
     cheats: "Mapping[str, Cheat]",
+    memories: "dict[str, Memory]",
     network: "str | Builder | SlimNetwork | None",
 ) -> "Host":
     from aequa_flwr.slim.networks import build_network
@@ -347,6 +352,7 @@ def _make_host(
         weight_by_examples=settings.weighting == "examples",
         cheating=Cheating(
             cheats,
+            memories,
             outside=lambda: compute.resident(data.dataset.train, schema, data.held_out),
             num_classes=schema.num_classes,
             num_rounds=settings.rounds,

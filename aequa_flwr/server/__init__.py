@@ -3,7 +3,13 @@
 from aequa_flwr.server.assemble import assemble, run_federation
 from aequa_flwr.server.caller_arrays import caller_settings
 from aequa_flwr.server.checkpoint import CHECKPOINTS_FOLDER, load_checkpoint, reopen_run
-from aequa_flwr.server.parts import Parts, check_settings, prepare, prepare_simulation
+from aequa_flwr.server.parts import (
+    Parts,
+    check_settings,
+    method_of,
+    prepare,
+    prepare_simulation,
+)
 from aequa_flwr.server.redelivery import deliver_again
 from aequa_flwr.server.run_folder import RunFolder, open_folder
 from aequa_flwr.server.strategy import AequaStrategy
@@ -18,6 +24,7 @@ __all__ = [
     "check_settings",
     "deliver_again",
     "load_checkpoint",
+    "method_of",
     "open_folder",
     "prepare",
     "prepare_simulation",

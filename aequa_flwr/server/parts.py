@@ -138,7 +138,7 @@ def make_steps(parts: Parts, server: ServerData | None) -> Steps:
     ladder = network.ladder(parts.p_min, settings.p_max, most=settings.max_levels)
     seed = settings.seed
     scorer = None if server is None else server.scorer(ladder[0], settings.utility_examples)
-    method = _method(settings, ladder, estimator)
+    method = method_of(settings, ladder, estimator)
     few = None if server is None else server.few(settings.utility_examples)
     each_round = len(ladder) > 1 and not method.about.entrusts
     schema = parts.data.dataset.schema
@@ -181,9 +181,10 @@ def _probed(num_classes: int) -> int:
     return min(_MOST_PROBED, max(_LEAST_PROBED, _ANSWERS // max(1, num_classes)))
 
 
-def _method(
+def method_of(
     settings: RunConfig, ladder: tuple[float, ...], estimator: ContributionEstimator
 ) -> Method:
+    """Return the method of a run whose contributions are those of ``estimator``."""
     ending = None
     if settings.allocation != "keep":
         ending = FairAllocation(
