@@ -200,7 +200,7 @@ def test_updates_of_nothing_are_equal_contributions(tmp_path: Path) -> None:
         ({"contribution": "fedsv", "validation": False}, "validation = false"),
         ({"contribution": "cgsv", "participants": 1}, "at least two"),
         ({"contribution": "cgsv:alpha=1"}, "alpha"),
-        ({"contribution": "magic"}, "use standalone, cgsv, shapfed, participation"),
+        ({"contribution": "magic"}, "use standalone, confirmed, cgsv, shapfed"),
         ({"participation": "sometimes"}, "unknown participation; allowed values are all; rates:"),
         ({"behaviour": "zeros," * 6 + "zeros"}, "has more entries than participants = 5"),
         ({"allocation": "keep"}, "which only reward = 'training-time' gives"),
