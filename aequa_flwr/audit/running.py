@@ -112,7 +112,7 @@ def run_trials(
 def _keep(done: Iterable[Future[Outcome]], outcomes: Outcomes) -> None:
     for future in done:
         outcome = future.result()
-        if outcome.failed and outcome.key.startswith(" "):
+        if outcome.failed and outcome.is_honest:
             raise UserError(
                 f"The honest federation failed, so nothing can be compared with it: "
                 f"{outcome.failed}"
@@ -121,7 +121,7 @@ def _keep(done: Iterable[Future[Outcome]], outcomes: Outcomes) -> None:
 
 
 def _last(done: Iterable[Future[Outcome]]) -> str:
-    return max((future.result() for future in done), key=lambda one: one.seconds).key.strip()
+    return max((future.result() for future in done), key=lambda one: one.seconds).title
 
 
 def _be_quiet() -> None:

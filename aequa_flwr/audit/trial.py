@@ -74,6 +74,16 @@ class Outcome:
     alone: dict[str, float] = field(default_factory=dict)
     judged: dict[str, Judged] = field(default_factory=dict)
 
+    @property
+    def is_honest(self) -> bool:
+        """Whether it is of the honest federation, with which all others are compared."""
+        return self.key.startswith(" ")
+
+    @property
+    def title(self) -> str:
+        """The key for people."""
+        return f"honest{self.key}" if self.is_honest else self.key
+
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as JSON values."""
         return asdict(self)

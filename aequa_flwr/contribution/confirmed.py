@@ -111,13 +111,13 @@ class Confirmed:
         sums[present] = keep * sums[present] + (1.0 - keep) * signs
         habit = ledger["habit"].copy()
         habit[present] = self.memory * habits + (1.0 - self.memory) * own
-        gate, weight = self._judge(sums[present], ledger["judged"][present])
+        gate, weight = self._judge(sums[present])
         passed, judged = ledger["passed"].copy(), ledger["judged"].copy()
         passed[present] += weight * gate
         judged[present] += weight
         return {**ledger, "habit": habit, "sums": sums, "passed": passed, "judged": judged}
 
-    def _judge(self, sums: Floats, judged: Floats) -> tuple[Floats, Floats]:
+    def _judge(self, sums: Floats) -> tuple[Floats, Floats]:
         """Return how far each passes now, in [0, 1], and how much this says.
 
         It says as much as the median participant can be told from one that does nothing.

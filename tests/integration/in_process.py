@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from flwr.app import Context, Message, RecordDict
 
 from aequa_flwr import simulation
+from aequa_flwr.server import steps as server_steps
 from aequa_flwr.simulation import as_flower_task
 from client_app.app import app as client_app
 from server_app.app import app as server_app
@@ -55,6 +57,25 @@ def run_in_process(
     with as_flower_task():
         server_app(made, context)
     return made
+
+
+def run_interrupted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, in_round: int, **settings: Any
+) -> None:
+    """Run a federation whose server stops in ``in_round``, and resume it to its end."""
+    step, calls = server_steps.Steps.step, [0]
+
+    def dies(*arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == in_round:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(server_steps.Steps, "step", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run_in_process(folder, **settings)
+    run_in_process(folder, resume=str(folder), **settings)
 
 
 def record_of(folder: Path) -> dict[str, Any]:

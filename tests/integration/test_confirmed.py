@@ -8,8 +8,7 @@ import pytest
 from aequa_flwr import simulate
 from aequa_flwr.attacks import ATTACKS, Attack, TowardsOwn
 from aequa_flwr.results import RunRecord
-from aequa_flwr.server import steps as server_steps
-from tests.integration.in_process import record_of, run_in_process
+from tests.integration.in_process import record_of, run_in_process, run_interrupted
 from tests.integration.test_cheats import CHEAT, run
 from tests.integration.test_earned import with_batch_norm
 
@@ -73,19 +72,7 @@ def test_the_record_does_not_depend_on_the_placement(tmp_path: Path) -> None:
 def test_resumed_it_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {**SETTINGS, "rounds": 8, "num_nodes": 2, "reward": "earned"}
     run_in_process(tmp_path / "whole", **settings)
-    step, calls = server_steps.Steps.step, [0]
-
-    def dies(*arguments: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 6:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    monkeypatch.setattr(server_steps.Steps, "step", dies)
-    with pytest.raises(KeyboardInterrupt):
-        run_in_process(tmp_path / "again", **settings)
-    monkeypatch.undo()
-    run_in_process(tmp_path / "again", resume=str(tmp_path / "again"), **settings)
+    run_interrupted(tmp_path / "again", monkeypatch, in_round=6, **settings)
     whole, again = record_of(tmp_path / "whole"), record_of(tmp_path / "again")
     for part in ("participants", "measures", "exposed", "curve", "rounds"):
         assert again[part] == whole[part]

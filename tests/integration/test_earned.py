@@ -12,7 +12,6 @@ from aequa_flwr import simulate
 from aequa_flwr.data import Schema, federated_data
 from aequa_flwr.federation import TRAIN_ROUND
 from aequa_flwr.rewards import Run
-from aequa_flwr.server import steps as server_steps
 from aequa_flwr.settings import RunConfig
 from aequa_flwr.slim.networks import (
     Channelwise,
@@ -21,7 +20,7 @@ from aequa_flwr.slim.networks import (
     SlimLinear,
     SlimNetwork,
 )
-from tests.integration.in_process import InProcessGrid, record_of, run_in_process
+from tests.integration.in_process import InProcessGrid, record_of, run_in_process, run_interrupted
 
 FAST: dict[str, Any] = {"dataset": "digits", "rounds": 12, "participants": 6, "progress": False}
 
@@ -145,19 +144,7 @@ def test_a_participant_that_is_absent_keeps_what_it_was_sent() -> None:
 def test_resumed_it_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"reward": "earned", "rounds": 8, "participants": 5, "num_nodes": 2}
     run_in_process(tmp_path / "whole", **settings)
-    step, calls = server_steps.Steps.step, [0]
-
-    def dies(*arguments: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 6:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    monkeypatch.setattr(server_steps.Steps, "step", dies)
-    with pytest.raises(KeyboardInterrupt):
-        run_in_process(tmp_path / "again", **settings)
-    monkeypatch.undo()
-    run_in_process(tmp_path / "again", resume=str(tmp_path / "again"), **settings)
+    run_interrupted(tmp_path / "again", monkeypatch, in_round=6, **settings)
     whole, again = record_of(tmp_path / "whole"), record_of(tmp_path / "again")
     for part in ("participants", "measures", "exposed", "curve", "rounds"):
         assert again[part] == whole[part]

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from aequa_flwr.server import steps as server_steps
-from tests.integration.in_process import record_of, run_in_process
+from tests.integration.in_process import record_of, run_in_process, run_interrupted
 
 # Participants whose standalone accuracies lie far more than five points apart.
 SKEWED: dict[str, Any] = {
@@ -45,19 +44,7 @@ def test_elsewhere_the_narrowest_width_is_the_papers(
 def test_resumed_it_has_the_same_widths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = SKEWED | {"objective": "even"}
     run_in_process(tmp_path / "whole", **settings)
-    step, calls = server_steps.Steps.step, [0]
-
-    def dies(*arguments: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 3:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    monkeypatch.setattr(server_steps.Steps, "step", dies)
-    with pytest.raises(KeyboardInterrupt):
-        run_in_process(tmp_path / "again", **settings)
-    monkeypatch.undo()
-    run_in_process(tmp_path / "again", resume=str(tmp_path / "again"), **settings)
+    run_interrupted(tmp_path / "again", monkeypatch, in_round=3, **settings)
     whole, again = record_of(tmp_path / "whole"), record_of(tmp_path / "again")
     for part in ("config", "participants", "measures", "exposed", "curve", "rounds"):
         assert again[part] == whole[part]

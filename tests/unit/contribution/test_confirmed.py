@@ -144,6 +144,13 @@ def test_without_answers_of_standalone_models_habits_are_judged() -> None:
     assert min(found[1:]) > 0.98
 
 
+def test_to_make_a_class_more_likely_everywhere_is_no_habit() -> None:
+    unknown = np.full((NUMBER, EXAMPLES, CLASSES), np.nan)
+    changes = [BIAS, *(honest(who) for who in range(1, NUMBER))]
+    found = gates(after(Confirmed(), rounds(changes), opening(unknown))[1])
+    assert found[0] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_without_a_probe_nothing_is_judged() -> None:
     start = replace(opening(), answers=None, labels=None)
     assert after(Confirmed(), [a_round(number=NUMBER)], start)[1] == ALONE.tolist()
