@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -127,3 +128,5 @@ def _last(done: Iterable[Future[Outcome]]) -> str:
 def _be_quiet() -> None:
     # Hundreds of runs would each log what they are about to do.
     logging.disable(logging.WARNING)
+    # Ctrl-C reaches every process of a terminal; the audit itself ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

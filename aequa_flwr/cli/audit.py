@@ -72,6 +72,7 @@ def audit_command(options: argparse.Namespace, console: Console) -> int:
             "Attacks are simulated only, so that nobody's federation is harmed; leave out "
             "--connection."
         )
+    _check_numbers(options)
     seeds, attacks = _seeds(options.seeds), _attacks(options.attacks)
     methods, config = _settings(options)
     settings = config.to_flower()
@@ -89,6 +90,9 @@ def audit_command(options: argparse.Namespace, console: Console) -> int:
             minutes=options.minutes,
             tell=lambda done, total, last: _tell(bars, done, total, last),
         )
+    except KeyboardInterrupt:
+        console.print("Interrupted; start the same command again to go on.", highlight=False)
+        return 130
     finally:
         bars.stop()
     tolerance = options.tolerance / 100
@@ -105,6 +109,15 @@ def audit_command(options: argparse.Namespace, console: Console) -> int:
     console.print(summary(rows, tolerance, whole=whole), highlight=False, markup=False)
     console.print(f"The page is {page}", highlight=False, markup=False, soft_wrap=True)
     return int(any(row.gain and fmean(row.gain) > tolerance for row in rows))
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    if options.at_once is not None and options.at_once < 1:
+        raise UsageError(f"--at-once {options.at_once} is not possible; use 1 or more.")
+    for name in ("minutes", "tolerance"):
+        value = getattr(options, name)
+        if not 0 <= value < float("inf"):
+            raise UsageError(f"--{name} {value:g} is not possible; use 0 or more.")
 
 
 def _tell(bars: Bars, done: int, total: int, last: str) -> None:
